@@ -312,7 +312,8 @@ class _LateControls(QObject):
         self._spent: list[QFrame] = []
         self._dock: QDockWidget | None = None
         self._filling, self._turning = QTimer(self), QTimer(self)
-        for timer, act in ((self._filling, self._make_controls), (self._turning, self._show_controls)):
+        acts = {self._filling: self._make_controls, self._turning: self._show_controls}
+        for timer, act in acts.items():
             timer.setSingleShot(True)
             timer.timeout.connect(act)
         layers.events.inserted.disconnect(box._add)

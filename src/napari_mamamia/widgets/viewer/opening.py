@@ -197,7 +197,7 @@ class Opening(WindowPart):
 
         def show(case: CaseRead) -> None:
             show_now = partial(self._show_case, case, context)
-            if self._prepare(case):
+            if self._prepare_case(case):
                 self._late.start([show_now])
             else:
                 show_now()
@@ -211,7 +211,7 @@ class Opening(WindowPart):
         read = partial(self._read_case, context, self.ahead.take())
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
-    def _prepare(self, read: CaseRead) -> bool:
+    def _prepare_case(self, read: CaseRead) -> bool:
         """Do in a turn of its own what can be done before a case is shown; whether there is any.
 
         It is 25 ms for a first case, and 15 where a mask was chosen.
