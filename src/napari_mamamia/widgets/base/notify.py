@@ -130,6 +130,8 @@ class Notifier(QObject):
 
 _LEAST_HEIGHT = 24
 _EDGE = 2
+_ABOVE, _BELOW = 4, 6
+"""Pixels between the lines of the panel, which a message takes too: a low screen has none over."""
 
 
 class MessagePlace(QWidget):
@@ -187,7 +189,7 @@ class MessagePlace(QWidget):
         self.message.setVisible(bool(message))
         self._close_button.setVisible(bool(message))
         host = self._find_host()
-        room = QRect(self.mapTo(host, QPoint(0, 0)), self.size())
+        room = QRect(self.mapTo(host, QPoint(0, 0)), self.size()).adjusted(0, -_ABOVE, 0, _BELOW)
         self._more_button.hide()
         high = self._find_height(room.width())
         is_long = high > room.height()
@@ -264,7 +266,7 @@ class MessagePlace(QWidget):
         self._first_words.ensurePolished()
         self._close_button.ensurePolished()
         words, sign = self._first_words.sizeHint().height(), self._more_button.sizeHint().height()
-        self.setFixedHeight(max(_LEAST_HEIGHT, words + 2 * _EDGE, sign))
+        self.setFixedHeight(max(_LEAST_HEIGHT, words + 2 * _EDGE, sign) - _ABOVE - _BELOW)
 
     def _find_host(self) -> QWidget:
         header = self.parentWidget()

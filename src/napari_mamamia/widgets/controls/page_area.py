@@ -15,7 +15,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.widgets.controls.controls import named
 
 _BESIDE = 4
-_LEAST_LINES = 3
+_LEAST_LINES = 2.5
 _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
 
 
@@ -89,7 +89,7 @@ class PageArea(QScrollArea):
         """Room for a few lines; a part is as wide as it wants, the page around it scrolls."""
         line = self.fontMetrics().height()
         wide = self.widget().minimumSizeHint().width() + self._bar_width
-        return QSize(wide if self._is_part else 8 * line, _LEAST_LINES * line)
+        return QSize(wide if self._is_part else 8 * line, int(_LEAST_LINES * line))
 
     def keyPressEvent(self, event: Any) -> None:
         """Leave the keys to the window: PgDn is the next step of the hanging, Tab scrolls here."""

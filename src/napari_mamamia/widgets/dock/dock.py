@@ -137,7 +137,7 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(_MARGIN, _MARGIN // 2, _MARGIN, _MARGIN // 2)
+        layout.setContentsMargins(_MARGIN, _MARGIN // 4, _MARGIN, _MARGIN // 4)
         layout.setSpacing(6)
         layout.addWidget(self.header)
         layout.addWidget(self.hanging.bar)

@@ -96,8 +96,8 @@ class HangingBar(QFrame):
         self._plan, self._unwanted = plan, unwanted
         self.walked.emit(plan, step)
         self.others.hide()
-        self.setVisible(plan is not None and self._is_wanted)
         if plan is None:
+            self._appear()
             return
         text = _OWN_VIEW
         if step in plan.steps:
@@ -110,20 +110,23 @@ class HangingBar(QFrame):
         self.back.setEnabled(step is not None)
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
+        self._appear()
 
     def lend(self) -> None:
         """Be without the steps, which a line over the picture shows."""
         self._step_line.hide()
+        self._appear()
 
     def take_back(self) -> None:
         """Show the steps again."""
         self._step_line.layout().addWidget(self.choose)
         self._step_line.show()
+        self._appear()
 
     def want(self, wanted: bool) -> None:
         """Stand there from now on while a case is open, or not: a small screen needs the line."""
         self._is_wanted = wanted
-        self.setVisible(self._plan is not None and wanted)
+        self._appear()
 
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
         """Say how the exam that stands beside is linked, or why it is not."""
@@ -153,7 +156,14 @@ class HangingBar(QFrame):
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)
         self.others.show()
+        self._appear()
         self.others.setFocus()
+
+    def _appear(self) -> None:
+        """Be seen where a line of it is: an empty one takes room as well."""
+        parts = (self._step_line, self._prior_line, self.others)
+        holds = any(not part.isHidden() for part in parts)
+        self.setVisible(self._plan is not None and self._is_wanted and holds)
 
     def _make_others(self) -> QComboBox:
         box: QComboBox = named(
@@ -175,6 +185,7 @@ class HangingBar(QFrame):
 
     def _take_other(self, at: int) -> None:
         self.others.hide()
+        self._appear()
         self.prior_wanted.emit(self.others.itemText(at))
 
     def _open_menu(self) -> None:
