@@ -1,7 +1,9 @@
 """A review study whose events cannot be read at the first look of a program started anew."""
 
 import pytest
+from layout import LEAST_TARGET
 from program import wait_until
+from test_screens import faults
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.review import ReadingMode, StudyPlan
@@ -33,6 +35,8 @@ def test_a_study_never_seen_says_so_and_gives_no_case_until_it_is(
     program.wait_for_text(UNSEEN)
     program.screen.picture(picture_folder / "unseen.png")
     assert not [row for row in program.widgets(name="review_next") if row["enabled"]]
+    assert program.widget("review_tabs")["rect"][3] >= LEAST_TARGET
+    assert not faults(program)
     events.unlink()
     if aside.exists():
         aside.rename(events)

@@ -97,7 +97,7 @@ class HangingBar(QFrame):
         self.walked.emit(plan, step)
         self.others.hide()
         if plan is None:
-            self._appear()
+            self._show_if_filled()
             return
         text = _OWN_VIEW
         if step in plan.steps:
@@ -110,23 +110,23 @@ class HangingBar(QFrame):
         self.back.setEnabled(step is not None)
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
-        self._appear()
+        self._show_if_filled()
 
     def lend(self) -> None:
         """Be without the steps, which a line over the picture shows."""
         self._step_line.hide()
-        self._appear()
+        self._show_if_filled()
 
     def take_back(self) -> None:
         """Show the steps again."""
         self._step_line.layout().addWidget(self.choose)
         self._step_line.show()
-        self._appear()
+        self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
         """Stand there from now on while a case is open, or not: a small screen needs the line."""
         self._is_wanted = wanted
-        self._appear()
+        self._show_if_filled()
 
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
         """Say how the exam that stands beside is linked, or why it is not."""
@@ -156,10 +156,10 @@ class HangingBar(QFrame):
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)
         self.others.show()
-        self._appear()
+        self._show_if_filled()
         self.others.setFocus()
 
-    def _appear(self) -> None:
+    def _show_if_filled(self) -> None:
         """Be seen where a line of it is: an empty one takes room as well."""
         parts = (self._step_line, self._prior_line, self.others)
         holds = any(not part.isHidden() for part in parts)
@@ -185,7 +185,7 @@ class HangingBar(QFrame):
 
     def _take_other(self, at: int) -> None:
         self.others.hide()
-        self._appear()
+        self._show_if_filled()
         self.prior_wanted.emit(self.others.itemText(at))
 
     def _open_menu(self) -> None:

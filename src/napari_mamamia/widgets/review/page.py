@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QSize, Signal
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -33,6 +33,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.leading_view import ProgressView
@@ -67,6 +68,10 @@ class _Tabs(QTabBar):
         """Lay all tabs out anew."""
         self.setIconSize(self.iconSize())
         super().showEvent(event)
+
+    def tabSizeHint(self, at: int) -> QSize:
+        """Return the usual size, or 24 pixels of height where it is lower."""
+        return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
 
 
 class ReviewPage(QWidget):
