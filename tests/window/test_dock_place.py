@@ -3,6 +3,7 @@
 import pytest
 from one_window import visible_docks
 
+from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.dock.place import dock_of
 from napari_mamamia.widgets.dock.steps import PAGES
 
@@ -60,3 +61,17 @@ def test_all_pages_at_once_give_one_dock(qtbot, window, pages):
         window.window.add_plugin_dock_widget("napari-mamamia", page, tabify=True)
     qtbot.waitUntil(lambda: list(window.window.dock_widgets) == ["MAMA-MIA"])
     assert visible_docks(window) == ["MAMA-MIA"]
+
+
+def test_pages_are_measured_a_turn_before_the_window_is_fitted(qtbot, window, monkeypatch):
+    measured, by_then = [], []
+    real = PageArea.whole_width.fget
+    spy = property(lambda area: measured.append(area) or real(area))
+    monkeypatch.setattr(PageArea, "whole_width", spy)
+    window.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    panel = dock_of(window)
+    panel.docking.fitting.connect(lambda: by_then.append(len(measured)))
+    measured.clear()
+    qtbot.waitUntil(lambda: bool(by_then))
+    assert by_then[0] >= len(PAGES)
+    panel.close_down()

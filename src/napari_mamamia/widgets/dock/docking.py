@@ -187,7 +187,7 @@ class Docking(WindowPart):
         elif event.type() == QEvent.Type.Show:
             self._main_window.installEventFilter(self)
             self.shown.emit()
-            call_soon(self._panel, self._fit_into_screen)
+            call_soon(self._panel, self._fit_soon)
         elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
             self.hidden.emit()  # a minimised window keeps its tool in hand
 
@@ -217,6 +217,12 @@ class Docking(WindowPart):
         """The viewer's window, also while the panel floats beside it or its dock is closed."""
         view = main_view(self._scene.viewer)
         return self._panel.window() if view is None else view.window()
+
+    def _fit_soon(self) -> None:
+        """Measure the pages in a turn of its own: first of all they are dressed for it, 40 ms."""
+        if not self._is_fitted and self.home is not None:
+            self._width()
+            call_soon(self._panel, self._fit_into_screen)
 
     def _fit_into_screen(self) -> None:
         """Bring the window into its screen, once: napari shows it after it made the docks."""
