@@ -103,7 +103,8 @@ def test_times_that_do_not_start_at_0_count_from_the_first():
     late, mask = plain_case(times=(40.0, 140.0, 200.0, 500.0))
     first, _ = plain_case()
     rows = [case_kinetics(case, mask, background=False) for case in (late, first)]
-    assert rows[0] == rows[1]
+    # since Python 3.13 no record with nan equals itself
+    assert repr(rows[0]) == repr(rows[1])
 
 
 def test_one_phase_after_contrast_gives_sizes_and_rise_but_neither_course_nor_ftv():
