@@ -68,7 +68,8 @@ def test_a_plain_pickle_is_refused_and_not_run(made, tmp_path):
     bait = tmp_path / "was_run"
     (root / "fold_0" / "checkpoint_final.pth").write_bytes(pickle.dumps(Trap(bait)))
     with pytest.raises(
-        ModelError, match=r"loading it would call pathlib\.Path\.touch, pathlib\.PosixPath:"
+        ModelError,  # from Python 3.13 on they are in pathlib._local
+        match=r"would call pathlib[._local]*\.Path\.touch, pathlib[._local]*\.PosixPath:",
     ):
         loaded(root)
     assert not bait.exists()

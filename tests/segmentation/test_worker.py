@@ -1,8 +1,10 @@
 """The model's process: same result, cancelling, dying, memory, and that nothing stays behind."""
 
+import io
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.run import engine_host
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.worker import worker as worker_module
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.segmentation.worker.shared_arrays import fetch, share, shared_folder
 
@@ -180,6 +183,7 @@ from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.model.engine import EngineInput
+from napari_mamamia.segmentation.worker import worker as worker_module
 from napari_mamamia.segmentation.worker.client import Worker
 grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
 images = list(np.random.default_rng(2).integers(1, 90, (2, *grid.shape)).astype(np.int16))
@@ -211,6 +215,31 @@ def test_torch_never_comes_into_the_parent_and_the_process_dies_with_it(card):
     parent.communicate()
     assert wait_for_end(int(pid))
     assert left_behind(parent.pid) == []
+
+
+def test_an_answer_that_nobody_took_goes_with_its_folder(tmp_path, monkeypatch):
+    """A parent that was killed as its answer was written left it in memory for good."""
+    folder = tmp_path / "request"
+    folder.mkdir()
+    state = worker_module._State()
+    request = {"id": 1, "folder": str(folder)}
+    worker_module._serve_request(None, request, state, io.StringIO())
+    (folder / "labels").write_bytes(b"1")
+    rmtree = shutil.rmtree
+
+    def write_meanwhile(place, **words):
+        rmtree(place, **words)
+        monkeypatch.setattr(shutil, "rmtree", rmtree)
+        folder.mkdir()
+        (folder / "probability").write_bytes(b"1")
+
+    def leave(code):
+        assert code == 0
+
+    monkeypatch.setattr(shutil, "rmtree", write_meanwhile)
+    monkeypatch.setattr(os, "_exit", leave)
+    worker_module._queue_requests(io.BytesIO(), state)
+    assert not folder.exists()
 
 
 def test_memory_that_does_not_suffice_is_told_with_numbers(card, monkeypatch):

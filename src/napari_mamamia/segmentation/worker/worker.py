@@ -28,6 +28,7 @@ from napari_mamamia.segmentation.worker import wire
 from napari_mamamia.segmentation.worker.shared_arrays import fetch, share
 
 _SAY_EVERY_S: Final = 0.05
+_SWEEPS: Final = 20
 
 
 @dataclass(slots=True)
@@ -67,8 +68,10 @@ def _queue_requests(stream: IO[bytes], state: _State) -> None:
             else:
                 state.requests.put(message)
     finally:
-        if state.folder:
+        for _ in range(_SWEEPS if state.folder else 0):  # an answer may be written meanwhile
             shutil.rmtree(state.folder, ignore_errors=True)
+            if not Path(state.folder).exists():
+                break
         os._exit(0)
 
 
@@ -84,8 +87,6 @@ def _serve_request(
         answer = {"event": "cancelled"}
     except Exception as error:  # noqa: BLE001 - one request's failure must not end the process
         answer = wire.error_on_wire(error)
-    finally:
-        state.folder = ""
     peak = process_peak_memory_bytes()
     _send_message(events, {**answer, "id": request["id"], "peak": peak})
 
