@@ -710,8 +710,9 @@ def _run_file(folder: Path) -> Path:
 
 def _resume(folder: Path) -> object:
     from napari_mamamia.core.errors import SaveConflictError
-    from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+    from napari_mamamia.services.batch.output_folder import Existing, claim_folder, run_in
 
+    run_in(folder)
     with suppress(SaveConflictError):  # it tells who made the files
         claim_folder(folder, "score", (), Existing.REFUSE)
     return claim_folder(folder, "score", (("profile", "clinical"), ("n", 3)), Existing.RESUME)
@@ -980,7 +981,12 @@ RECORDS = (
             "io.challenge.manifest._read_asked",
         ),
     ),
-    Format("run-json", _run_file, _resume, ("services.batch.output_folder.claim_folder",)),
+    Format(
+        "run-json",
+        _run_file,
+        _resume,
+        ("services.batch.output_folder.claim_folder", "services.batch.output_folder.run_in"),
+    ),
     Format("imported-info", _imported, _import_again, ("io.data_set.imported_case.write_info",)),
     Format("journal", _journal, _read_journal, _JOURNAL, share=2),
     Format(

@@ -336,4 +336,5 @@ def test_napari_makes_the_controls_of_a_layer_when_their_box_is_seen(shared_dock
     assert type(view.controls.widgets[layer]) is QFrame
     box.show()
     qtbot.waitUntil(lambda: type(view.controls.widgets[layer]) is not QFrame)
-    assert view.controls.currentWidget() is view.controls.widgets[layer]
+    # they are shown a turn after they are made
+    qtbot.waitUntil(lambda: view.controls.currentWidget() is view.controls.widgets[layer])
