@@ -76,8 +76,10 @@ def _forget_actions():
 
 
 def wait_open(qtbot, panel, case_id):
-    """Wait until a case is open with all its phases."""
-    qtbot.waitUntil(lambda: panel.session.case_id == case_id and panel.session.case.is_loaded)
+    """Wait until a case is open with all its phases, and its masks are shown, a turn each."""
+    session = panel.session
+    qtbot.waitUntil(lambda: session.case_id == case_id and session.case.is_loaded)
+    qtbot.waitUntil(lambda: all(panel.scene.layer(role) is not None for role in session.masks))
 
 
 def open_kinetics(qtbot, panel, data_set, case_id):
