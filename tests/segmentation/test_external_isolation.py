@@ -34,8 +34,9 @@ def room():
 
 CALL = """
 import socket
-with socket.create_connection(("127.0.0.1", {port}), timeout=5) as s:
+with socket.create_connection(("127.0.0.1", {port}), timeout=20) as s:
     s.sendall(b"patient data")
+    s.recv(1)  # the server closes once it has noted the call
 """
 
 

@@ -255,8 +255,9 @@ for place in {places!r}:
         pathlib.Path(place).write_text("was here")
     except OSError:
         pass
-with socket.create_connection(("127.0.0.1", {port}), timeout=2) as s:
+with socket.create_connection(("127.0.0.1", {port}), timeout=20) as s:
     s.sendall(b"patient data")
+    s.recv(1)  # the server closes once it has noted the call
 """
 
 
