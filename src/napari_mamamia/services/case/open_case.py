@@ -76,8 +76,8 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     return _with_loaded(case, {index})
 
 
-def load_remaining(case: Case, files: CaseFiles, threads: int = _ABREAST) -> Case:
-    """Fill the phases of `case` that are still unread, in the same array, so many at a time.
+def load_remaining(case: Case, files: CaseFiles) -> Case:
+    """Fill the phases of `case` that are still unread, in the same array.
 
     Where a volume is all zero or not finite, the case that is returned says so in its warnings.
     """
@@ -87,7 +87,7 @@ def load_remaining(case: Case, files: CaseFiles, threads: int = _ABREAST) -> Cas
         read_series_into(files.phases[0].files[0], header, case.signal)
     else:
         read = partial(_read_phase, files, case.signal)
-        do_abreast(read, waiting, threads, f"Reading {len(waiting)} phase(s)")
+        do_abreast(read, waiting, _ABREAST, f"Reading {len(waiting)} phase(s)")
     return _with_arrival(_with_loaded(case, set(waiting)))
 
 

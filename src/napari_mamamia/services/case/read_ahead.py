@@ -73,8 +73,7 @@ def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
         return ahead
     with ahead.filling:
         report_progress(0, 1, "Reading ahead")  # cancelled before it began: nothing is touched
-        # Two at a time hold back the window on two processors: a key's turn takes 110 ms, not 10.
-        return replace(ahead, case=load_remaining(ahead.case, ahead.files, threads=1))
+        return replace(ahead, case=load_remaining(ahead.case, ahead.files))
 
 
 def is_current(ahead: CaseAhead, files: CaseFiles, record: CaseRecord | None) -> bool:
