@@ -31,7 +31,7 @@ PARTICIPLES = {"found", "made", "own", "told", "said", "known", "kept", "wanted"
 LIMITS = {
     "most files in a folder": 24,
     "import lines, % of lines": 8,
-    "modules with one importer, same room": 87,
+    "modules with one importer, same room": 88,
     "locals that are participles, %": 0,
     "one-word private functions, % of all": 0,
     "functions that return a job": 0,

@@ -76,6 +76,15 @@ result = [message.text(), QGuiApplication.clipboard().text(), message.accessible
           message.toolTip()]
 """
 )
+ROWS = (
+    START
+    + """
+table = panel.cases_page.table
+result = table.viewport().height() / table.verticalHeader().defaultSectionSize()
+"""
+)
+LEAST_ROWS = {9: 12, 18: 3}
+"""Of the work list at 1280 x 720, for each size of text."""
 
 
 def ask(program, code):
@@ -146,12 +155,19 @@ def test_the_question_for_a_name_moves_nothing_below_the_pointer(start, small_da
     program.screen.key("Return")
     wait_until(lambda: ask(program, START + "result = panel.editing.live is not None"), "a mask")
     assert program.wait_rect("step_mask") == before[0]
-    # the work list has no masks to show, and keeps the place for the question
+    # the work list has no masks to show, and keeps the place for the question and for a message
     program.turn_to("Cases")
     names = ("section_cases", "cases_table", "cases_open")
     before = [program.wait_rect(name) for name in names]
+    assert ask(program, ROWS) >= LEAST_ROWS[points]
+    ask(program, SAY)
     program.click("header_reader")
     program.widget("header_reader_name")
+    program.widget("header_message_line")
+    assert [program.wait_rect(name) for name in names] == before
+    assert not [line for line in faults(program) if line.startswith("header_")]
+    ask(program, HUSH)
+    wait_until(lambda: not program.widgets(name="header_message_line"), "no message")
     assert [program.wait_rect(name) for name in names] == before
 
 

@@ -54,16 +54,16 @@ def test_outlines_make_way_and_come_back(qtbot, compared):
     compared.findChild(QWidget, "score_agreement").click()
     assert compared.scene.layer(Role.AGREEMENT) is None
     assert [mask.visible for mask in masks] == [True, True]
-    assert not compared.header.agreement.isVisible()
+    assert not compared.legend.isVisible()
 
 
 def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, compared):
     press_show(qtbot, compared)
     assert voxel_on_screen(compared)[2] == 10
-    assert "error 1 of 2 of the prediction: missed 0.07 ml" in compared.header.agreement.text()
+    assert "error 1 of 2 of the prediction: missed 0.07 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared) == (0, 2, 2)
-    assert "error 2 of 2 of the prediction: false 0.01 ml" in compared.header.agreement.text()
+    assert "error 2 of 2 of the prediction: false 0.01 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared)[2] == 10
 
@@ -80,7 +80,7 @@ def test_an_edit_is_compared_anew_in_the_same_layer(qtbot, compared):
     compared.session.masks_changed.emit()
     qtbot.waitUntil(lambda: not (array_of(layer) == 2).any(), timeout=3000)
     assert compared.scene.layer(Role.AGREEMENT) is layer
-    assert "of 1 of the prediction" in compared.header.agreement.text()
+    assert "of 1 of the prediction" in compared.legend.text()
 
 
 def test_without_a_reference_it_says_what_is_missing(qtbot, dock, world):
@@ -104,9 +104,7 @@ def test_the_next_case_is_compared_too_as_long_as_it_is_on(qtbot, compared, worl
     press_show(qtbot, compared)
     compared.cases_flow.open_case("A_2")
     qtbot.waitUntil(lambda: compared.session.case_id == "A_2")
-    qtbot.waitUntil(
-        lambda: "prediction = reference" in compared.header.agreement.text(), timeout=5000
-    )
+    qtbot.waitUntil(lambda: "prediction = reference" in compared.legend.text(), timeout=5000)
     compared.reviewing.turn_off()
     assert compared.scene.layer(Role.REFERENCE).visible
 
@@ -149,7 +147,7 @@ def test_a_click_in_the_list_goes_to_the_error_and_marks_it(qtbot, compared):
     qtbot.mouseClick(errors.table.viewport(), Qt.MouseButton.LeftButton, pos=where)
     assert voxel_on_screen(compared) == (0, 2, 2)
     assert errors.table.selectionModel().selectedRows()[0].row() == 1
-    assert "error 2 of 2" in compared.header.agreement.text()
+    assert "error 2 of 2" in compared.legend.text()
 
 
 def test_with_the_agreement_shown_the_lesion_key_goes_to_the_next_error_and_shift_back(

@@ -285,7 +285,7 @@ def test_a_row_opens_its_case_with_the_masks_that_were_scored(qtbot, panel, scor
     qtbot.waitUntil(lambda: panel.scene.layer(Role.AGREEMENT) is not None)
     assert panel.session.case_id == "A_2"
     assert panel.session.mask(Role.PREDICTION).name == "kinetic"
-    assert "missed" in panel.header.agreement.text()
+    assert "missed" in panel.legend.text()
     # the queue is the table: B_1 is spelled as in the data set
     assert panel.session.queue == ["B_1", "A_2", "A_1"]
     assert panel.header.position.text() == "2 / 3"

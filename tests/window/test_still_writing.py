@@ -4,15 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from one_window import wait_open
 from qtpy.QtCore import QPoint
 from qtpy.QtGui import QImage
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication
+from qtpy.QtWidgets import QApplication, QWidget
 from tests.conftest import PATIENCE_MS
 from tests.window.test_light_steps import FIRST, canvas_pixels, show
 
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
+from napari_mamamia.widgets.base.layers import Role
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
@@ -123,3 +125,36 @@ def test_without_napari_s_private_parts_nothing_is_changed():
     bare = SimpleNamespace(canvas=SimpleNamespace(_scene_canvas=SimpleNamespace()))
     draw_writing_once(bare)
     assert vars(bare.canvas._scene_canvas) == {}
+
+
+def test_the_legend_of_agreement_lies_on_the_picture_and_moves_nothing(
+    qtbot, docked, small_data_set
+):
+    docked.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, docked, "A_1")
+    docked.predict()
+    qtbot.waitUntil(lambda: docked.scene.layer(Role.PREDICTION) is not None)
+    docked.show_page("Score")
+    buttons = [docked.findChild(QWidget, f"step_{name}") for name in ("read", "check")]
+    buttons += [docked.findChild(QWidget, f"section_{name}") for name in ("score", "export")]
+    qtbot.wait(100)
+    before = [one.mapTo(docked, QPoint(0, 0)) for one in buttons]
+    docked.reviewing.turn_on()
+    qtbot.waitUntil(lambda: "missed" in docked.legend.text())
+    qtbot.wait(100)
+    assert [one.mapTo(docked, QPoint(0, 0)) for one in buttons] == before
+    native = main_view(docked.viewer).canvas.native
+    assert docked.legend.isVisible()
+    place = docked.legend.geometry()
+    assert native.rect().contains(place)
+    assert place.right() < native.width() / 2  # the letter in the middle is free
+    under = QApplication.widgetAt(native.mapToGlobal(place.center()))
+    assert under is native  # a press on it is one on the picture
+    docked.viewer.canvas.overlays["mamamia_map"].text = "P\nL\nW"
+    docked.viewer.canvas.overlays["mamamia_map"].visible = True
+    assert docked.legend.geometry().bottom() < place.bottom() - 30  # over the map's own
+    docked.viewer.canvas.overlays["mamamia_map"].visible = False
+    docked.viewer.window.resize(1100, 700)
+    qtbot.waitUntil(lambda: native.height() - docked.legend.geometry().bottom() < 10)
+    docked.reviewing.turn_off()
+    assert not docked.legend.isVisible()

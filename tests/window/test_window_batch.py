@@ -76,8 +76,8 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot.waitUntil(lambda: ready.session.case.is_loaded, timeout=15_000)
     assert ready.session.case_id == "A_2"
     # columns 20 to 25 of 3 x 6 rows; two columns off: 2 x 6 x 3 voxels of 1.28 mm3 = 0.05 ml
-    assert "error 1 of 2 of the prediction" in ready.header.agreement.text()
-    assert "0.05 ml" in ready.header.agreement.text()
+    assert "error 1 of 2 of the prediction" in ready.legend.text()
+    assert "0.05 ml" in ready.legend.text()
     ready.scene.layer(Role.AGREEMENT).opacity = 1.0
     picture(window, "32_batch_review")
     pixels = canvas(window)
@@ -86,9 +86,9 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
 
     native = window.window._qt_viewer.canvas.native
     QTest.keyClick(native, Qt.Key.Key_G)
-    assert "error 2 of 2" in ready.header.agreement.text()
+    assert "error 2 of 2" in ready.legend.text()
     QTest.keyClick(native, Qt.Key.Key_G, Qt.KeyboardModifier.ShiftModifier)
-    assert "error 1 of 2" in ready.header.agreement.text()
+    assert "error 1 of 2" in ready.legend.text()
 
     control(ready.results, "results_fold")
     assert not ready.results.isVisible()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QFrame,
     QLabel,
     QLineEdit,
@@ -22,7 +23,8 @@ from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import MASK_ROLES, Role
-from napari_mamamia.widgets.base.notify import Level, MessagePlace
+from napari_mamamia.widgets.base.message_place import MessagePlace
+from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     NameLabel,
@@ -92,16 +94,16 @@ class Header(QFrame):
         for line in (self._masks, self._reader_line):
             self._room.addWidget(line)
         self._room.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        layout.addWidget(self._room)
-        layout.addWidget(self._make_agreement())
         self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
         self._state_line.layout().setStretch(0, 1)
-        layout.addWidget(self._state_line)
         self._place = MessagePlace()
         self._place.close_wanted.connect(lambda: self.say(Level.HINT, ""))
         self.message, self.refusal = self._place.message, self._place.refusal
         self._level = Level.HINT
-        layout.addWidget(self._place)
+        self._lines = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        for line in (self._room, self._state_line, self._place):
+            self._lines.addWidget(line)
+        layout.addLayout(self._lines)
         self.set_blind("")
         self.set_case("", "")
         self.set_masks(())
@@ -140,11 +142,6 @@ class Header(QFrame):
         """Draw the squares of the masks with a frame that stands out in the theme."""
         for role, chip in self._chips.items():
             chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
-
-    def set_agreement(self, text: str) -> None:
-        """Show the legend of the agreement colours, rich text; "" takes it away."""
-        self.agreement.setText(text)
-        self.agreement.setVisible(bool(text))
 
     def set_saved(self, text: str, level: Level = Level.HINT) -> None:
         """Show the saved state of the edited mask."""
@@ -212,8 +209,14 @@ class Header(QFrame):
         self.saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
     def show_image_controls(self, shown: bool) -> None:
-        """Have what is about the image, or not while it is out of sight."""
+        """Have what is about the image, or not while it is out of sight.
+
+        What is left stands in one line then: each has its place in it, whether it is there or not.
+        """
         self._mask_line.setVisible(shown)
+        ways = QBoxLayout.Direction
+        self._lines.setDirection(ways.TopToBottom if shown else ways.RightToLeft)
+        self._lines.setStretchFactor(self._place, 0 if shown else 1)
 
     def take_back(self) -> None:
         """Show everything again."""
@@ -298,14 +301,6 @@ class Header(QFrame):
         # Not `toggled`: `set_masks` checks the chips too, and that is nobody's wish.
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
-
-    def _make_agreement(self) -> QLabel:
-        self.agreement = label(
-            "header_agreement",
-            tip=with_key(tr("Colours of the comparison with the reference; next error"), "lesion"),
-        )
-        self.agreement.hide()
-        return self.agreement
 
     def _make_state(self) -> QStackedWidget:
         self.saved: NameLabel = named(NameLabel(), "header_saved", _SAVED_TIP)

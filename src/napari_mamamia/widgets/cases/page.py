@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtGui import QAction, QFontMetrics, QKeyEvent
 from qtpy.QtWidgets import (
+    QBoxLayout,
     QFileDialog,
     QHeaderView,
     QLineEdit,
@@ -205,8 +206,17 @@ class CasesPage(QWidget):
         self.to_import.setText(tr("Back to the import…") if is_begun else _IMPORT)
 
     def set_wide(self, is_wide: bool) -> None:
-        """Be larger while the whole window is the list's, to be read from further away."""
+        """Be larger while the whole window is the list's, to be read from further away.
+
+        What stands in two lines beside a picture has room in one: more rows are seen.
+        """
         self._is_wide = is_wide
+        ways = QBoxLayout.Direction
+        for pair, shares in self._pairs:
+            lines: Any = pair.layout()
+            lines.setDirection(ways.LeftToRight if is_wide else ways.TopToBottom)
+            for at, share in enumerate(shares):
+                lines.setStretch(at, share if is_wide else 0)
         self.table.setStyleSheet("")
         points = self.table.font().pointSizeF()
         if is_wide and points > 0:
@@ -275,9 +285,7 @@ class CasesPage(QWidget):
         self.note = label("cases_note", tip=tr("What is open here"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(row(self.folder, self.recent))
-        layout.addWidget(row(self.browse, self.to_import, self.protocol, 1))
-        layout.addWidget(self.note)
+        opens = row(self.browse, self.to_import, self.protocol, 1)
         self._finder = row(self.search, self.columns)
         self.workspace = label("cases_workspace", tip=tr("Where your masks are kept"))
         self.change = tool_button(
@@ -288,9 +296,13 @@ class CasesPage(QWidget):
         )
         self._work_line = row(self.workspace, self.change)
         self._work_line.layout().setStretch(0, 1)
-        layout.addWidget(self._finder)
-        layout.addWidget(self.table, stretch=1)
         self._many = self._make_many()
+        opening = column(row(self.folder, self.recent), opens)
+        finding = column(self.note, self._finder)
+        self._pairs = ((opening, (1, 0)), (finding, (1, 1)), (self._many, (0, 1)))
+        layout.addWidget(opening)
+        layout.addWidget(finding)
+        layout.addWidget(self.table, stretch=1)
         layout.addWidget(self._many)
         layout.addWidget(self._work_line)
         layout.addStretch()

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtWidgets import QSizePolicy, QVBoxLayout
+from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
@@ -33,6 +33,7 @@ from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, 
 from napari_mamamia.widgets.dock.parts import DockParts
 from napari_mamamia.widgets.dock.steps import StepFlow
 from napari_mamamia.widgets.keys.passing import KeyPassing
+from napari_mamamia.widgets.score.agreement import AgreementLegend
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.scene import Scene
 
@@ -70,8 +71,10 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.session, self.scene, self.jobs, self.services, self.notifier, owner=self
         )
         self._make_parts()
+        self.legend = AgreementLegend(self.viewer, self)
+        self.legend.follow_map()
         self._lay_out()
-        self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self)
+        self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self._top)
         self._connect_parts()
         if main_view(self.viewer) is not None:
             # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
@@ -139,9 +142,10 @@ class MamamiaDock(ReadingOrder, DockParts):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(_MARGIN, _MARGIN // 4, _MARGIN, _MARGIN // 4)
         layout.setSpacing(6)
-        layout.addWidget(self.header)
-        layout.addWidget(self.hanging.bar)
-        layout.addWidget(self.pages.bar)
+        self._top = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        for line in (self.header, self.hanging.bar, self.pages.bar):
+            self._top.addWidget(line)
+        layout.addLayout(self._top)
         layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
@@ -157,7 +161,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.keys.elsewhere.append(self.case_line)
         self.dropping.watch_part(self.case_line)
         self.room = WorkListRoom(self.context, self.docking, self.reading, self.pages)
-        self.room.taken.connect(lambda taken: self.header.show_image_controls(not taken))
+        self.room.taken.connect(self._set_wide)
         for follow in (self.cases_page.set_wide, self.bottom.follow_list):
             self.room.taken.connect(follow)
         self.case_line.put_down_wanted.connect(self.hand.put_down)
@@ -226,7 +230,7 @@ class MamamiaDock(ReadingOrder, DockParts):
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
         self.events.added.connect(self.results.log.add)
-        self.reviewing.changed.connect(self.header.set_agreement)
+        self.reviewing.changed.connect(self.legend.show_text)
         self._connect_leaderboard()
 
     def _connect_leaderboard(self) -> None:
@@ -275,6 +279,14 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_due:
             self.fold.unfold()
         return is_due
+
+    def _set_wide(self, is_wide: bool) -> None:
+        """Put the header beside the steps while the list has the picture's room: rows need it."""
+        ways = QBoxLayout.Direction
+        self.header.show_image_controls(not is_wide)
+        self.step_flow.follow_picture(not is_wide)
+        self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
+        self._top.setStretchFactor(self.header, 1 if is_wide else 0)
 
     def _put_aside(self) -> None:
         self.hand.put_down()

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from qtpy.QtCore import QObject, Signal
 from qtpy.QtWidgets import (
     QAbstractButton,
     QButtonGroup,
+    QLayout,
     QPushButton,
     QStackedWidget,
     QToolButton,
@@ -387,22 +388,18 @@ class StepFlow(WindowPart):
 
     Parameters
     ----------
-    panel
-        The dock, whose column the strip View comes into below its header.
+    top
+        The lines at the top of the dock, which the strip View comes into below its header.
     """
 
     def __init__(
-        self,
-        context: WindowContext,
-        header: Header,
-        pages: Steps,
-        opening: Opening,
-        panel: QWidget,
+        self, context: WindowContext, header: Header, pages: Steps, opening: Opening, top: QLayout
     ) -> None:
         super().__init__(context)
         self._header = header
         self._pages = pages
-        self._panel = panel
+        self._top = top
+        self._has_picture = True
         self._last_step = STEPS[0].name
         self._strip: ViewPanel = pages.view
         self._strip.setParent(pages.view_home)
@@ -418,6 +415,11 @@ class StepFlow(WindowPart):
         """Return what the keys of the steps do, by the names of the table."""
         actions: dict[str, Callable[..., object]] = {WORK_LIST.action: self._toggle_work_list}
         return actions | {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+
+    def follow_picture(self, is_there: bool) -> None:
+        """Be without the strip View while the picture is out of sight."""
+        self._has_picture = is_there
+        self._place_strip()
 
     # -------------------------------------------------------------------- inner
 
@@ -444,10 +446,9 @@ class StepFlow(WindowPart):
         """Show how the image is shown in its section, or as a strip over another one on a click."""
         at_home = self._pages.page == "View"
         self._header.view.setEnabled(not at_home)
-        is_shown = at_home or self._header.view.isChecked()
-        home: QWidget = self._pages.view_home if at_home else self._panel
+        is_shown = at_home or (self._header.view.isChecked() and self._has_picture)
         # Moved only where it is to be seen: Qt takes 20 ms to style it anew.
-        layout = home.layout()
+        layout: Any = self._pages.view_home.layout() if at_home else self._top
         if is_shown and layout.indexOf(self._strip) < 0:
             layout.insertWidget(0 if at_home else layout.indexOf(self._pages.bar), self._strip)
         self._strip.setVisible(is_shown)

@@ -1,14 +1,21 @@
-"""Agreement with the reference on screen: correct, false and missed in three colours."""
+"""Agreement with the reference on screen: correct, false and missed in three colours.
 
-from typing import Final
+What the colours mean is laid on the picture, so that nothing moves as it comes.
+"""
 
-from qtpy.QtCore import QTimer, Signal
+from typing import Any, Final
+
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.review import Agreement, Agrees
+from napari_mamamia.widgets.adapter.adapter import canvas_widget, font_share, text_scale
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
+from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
+from napari_mamamia.widgets.controls.controls import named
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _WAIT_MS: Final = 400
@@ -185,7 +192,7 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
     '<br>no error: prediction = reference'
     """
     names = {"correct": "correct", "false": tr("false (too much)"), "missed": "missed"}
-    squares = " &nbsp;".join(
+    squares = "<br>".join(
         f'<span style="color:{AGREEMENT_COLOURS[name]}">■</span> {text}'
         for name, text in names.items()
     )
@@ -211,3 +218,83 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
         kind=_KINDS[error.kind],
         volume=volume,
     )
+
+
+_MAP: Final = "mamamia_map"
+"""What a kinetic map's colours mean stands in the same corner: this one stands over it."""
+_EDGE: Final = 6
+_LETTER: Final = 20
+"""Half of the letter in the middle of an edge, in pixels of usual text; by looking."""
+_LINE: Final = 2.1
+"""Pixels of a line of the map's legend for each point of its size; by looking."""
+_STYLE: Final = "background-color: rgba(0, 0, 0, 190); color: white; padding: 3px 5px;"
+"""Whatever the theme: a case is on black."""
+
+
+class AgreementLegend(QLabel):
+    """Lies in the lower left corner of the image and lets the mouse through.
+
+    Parameters
+    ----------
+    viewer
+        The viewer whose image it lies on; without a window it is never seen.
+    owner
+        Holds it where there is no window.
+    """
+
+    def __init__(self, viewer: Any, owner: QWidget) -> None:
+        canvas = canvas_widget(viewer)
+        super().__init__(owner if canvas is None else canvas)
+        tip = with_key(tr("Colours of the comparison with the reference; next error"), "lesion")
+        named(self, "agreement_legend", tip)
+        self._viewer, self._canvas = viewer, canvas
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setStyleSheet(_STYLE)
+        self.hide()
+        if canvas is not None:
+            canvas.installEventFilter(self)
+
+    def follow_map(self) -> None:
+        """Stand over what a kinetic map's colours mean, which stands in the same corner."""
+        overlay = self._viewer.canvas.overlays[_MAP]
+        for change in (overlay.events.text, overlay.events.visible, overlay.events.font_size):
+            change.connect(self._place_text)
+
+    def show_text(self, text: str) -> None:
+        """Show rich text; "" takes it away."""
+        self.setText(text)
+        self.setVisible(bool(text) and self._canvas is not None)
+        self._place_text()
+
+    def eventFilter(self, watched: QObject, event: Any) -> bool:
+        """Stay in the corner of a picture that changes its size."""
+        if watched is self._canvas and event.type() == QEvent.Type.Resize:
+            self._place_text()
+        return False
+
+    def _place_text(self, _event: object = None) -> None:
+        if self._canvas is None or self.isHidden():
+            return
+        room = self._canvas.rect()
+        most = room.width() // 2 - _EDGE - round(_LETTER * font_share() * text_scale())
+        self.ensurePolished()
+        wide = max(min(self._measure_lines(), most), 1)
+        high = self.heightForWidth(wide)
+        over = self._find_map_height()
+        self.setGeometry(_EDGE, max(room.height() - high - over - _EDGE, 0), wide, high)
+
+    def _measure_lines(self) -> int:
+        """Return the width at which no line of the text is broken."""
+        self.setWordWrap(False)
+        wide = int(self.sizeHint().width())
+        self.setWordWrap(True)
+        return wide
+
+    def _find_map_height(self) -> int:
+        overlay = self._viewer.canvas.overlays.get(_MAP)
+        if overlay is None or not overlay.visible:
+            return 0
+        lines = str(overlay.text).count("\n") + 1
+        return round(lines * _LINE * float(overlay.font_size) * text_scale()) + _EDGE
