@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 
+from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord, Cohort
@@ -155,7 +156,9 @@ class World:
         records = tuple(self.row(case_id).record for case_id in self.case_ids)
         opened = OpenDataSet(
             DataSet(Path(path), LayoutKind.MAMA_MIA, cases),
-            Workspace(workspace or self.root / "workspace"),
+            Workspace(
+                workspace or self.root / "workspace", blinding=hidden.get("blinding", NOT_BLIND)
+            ),
             Cohort(records),
             clinical_notes=self.clinical_notes,
         )

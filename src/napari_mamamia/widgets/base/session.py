@@ -67,7 +67,8 @@ class Session(QObject):
     opened on page Review alone.
     `rows` are the cases of the data set that is listed, by id; `rows_changed` says that they are
     others, `row_changed` carries one of them. `dicom_study` is the folder of the DICOM files that a
-    case was imported from last, None for none.
+    case was imported from last, None for none. `is_coming` says that a case is being read, or is
+    about to be shown, and `coming_changed` that it may have changed.
     """
 
     data_set_changed = Signal()
@@ -81,6 +82,7 @@ class Session(QObject):
     study_imported = Signal(object)
     queue_changed = Signal()
     blinding_changed = Signal()
+    coming_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -97,6 +99,7 @@ class Session(QObject):
         self.queue: list[str] = []
         self.rows: dict[str, CaseRow] = {}
         self.dicom_study: Path | None = None
+        self.is_coming = False
 
     @property
     def workspace(self) -> Workspace | None:
@@ -168,6 +171,15 @@ class Session(QObject):
         why = why_hidden(self.blinding, ROLES[mask.role])
         if why:
             raise HiddenError(why)
+
+    def hides_as(self, opened: OpenDataSet) -> bool:
+        """Whether a data set was opened under what is hidden now, not before a study began."""
+        return opened.workspace.blinding == self.blinding
+
+    def set_coming(self, is_coming: bool) -> None:
+        """Say whether a case is on its way to the screen."""
+        self.is_coming = is_coming
+        self.coming_changed.emit()
 
     def set_data_set(self, opened: OpenDataSet) -> None:
         """Take a data set that was opened; the open case stays until another is chosen."""

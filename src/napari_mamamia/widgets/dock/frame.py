@@ -425,9 +425,8 @@ class WorkListRoom(WindowPart):
         self._reading = reading
         self._pages = pages
         self._picture: QWidget | None = None
-        for change in (pages.turned, reading.entered, docking.shown):
-            change.connect(self._follow_step)
-        for change in (self._jobs.started, self._jobs.ended):
+        coming = self._session.coming_changed
+        for change in (pages.turned, reading.entered, docking.shown, coming):
             change.connect(self._follow_step)
         for change in (reading.leaving, docking.hidden):
             change.connect(self._give_back)
@@ -437,7 +436,7 @@ class WorkListRoom(WindowPart):
         # What an import says and the first case of it are looked at side by side.
         is_news = self._pages.is_importing and self._session.case is not None
         is_list = self._pages.step == WORK_LIST.name and not is_news
-        is_list = is_list and not self._jobs.is_running("open")
+        is_list = is_list and not self._session.is_coming
         is_docked = home is not None and home.isVisible() and not home.isFloating()
         if not (is_list and is_docked and self._reading.is_on):
             self._give_back()

@@ -11,7 +11,7 @@ from qtpy.QtCore import QElapsedTimer, Signal
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import HiddenError, SaveError
+from napari_mamamia.core.errors import CaseError, HiddenError, SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import CaseFiles
@@ -91,11 +91,18 @@ class Opening(WindowPart):
 
         `remembers` says whether it, and a `workspace` that is given, are found again next time.
         """
+
+        def show(listed: tuple[OpenDataSet, tuple[CaseRow, ...]]) -> None:
+            if self._session.hides_as(listed[0]):
+                self._show_list(*listed, then_case)
+            else:
+                self.open_data_set(path, then_case, workspace, remembers=remembers)
+
         self._jobs.start(
             "list",
             tr("Opening {name}", name=path.name or path),
             lambda: self._list_cases(path, workspace, remembers=remembers),
-            lambda listed: self._show_list(*listed, then_case),
+            show,
         )
         self._warm_up()
 
@@ -191,9 +198,12 @@ class Opening(WindowPart):
         opened = self._session.opened
         if opened is None:
             return
-        context = CaseContext(opened, case_id, self._session.reader)
-
         doing = tr("Opening {case_id}", case_id=case_id)
+        try:
+            context = CaseContext(opened, case_id, self._session.reader)
+        except CaseError as error:  # it was in the list that was read before
+            self._notifier.fail(doing, error)
+            return
 
         def show(case: CaseRead) -> None:
             show_now = partial(self._show_case, case, context)
@@ -208,6 +218,8 @@ class Opening(WindowPart):
 
         self._scene.expect_case(True)
         self._jobs.cancel("fill")
+        self._jobs.cancel("open")
+        self._session.set_coming(True)
         read = partial(self._read_case, context, self.ahead.take())
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
@@ -224,6 +236,7 @@ class Opening(WindowPart):
 
     def _keep_case(self) -> None:
         """Go on with the case on screen, because the one that was asked for does not come."""
+        self._session.set_coming(False)
         self._scene.expect_case(self._jobs.is_running("open"))
         self._go_on_filling()
         self.ahead.begin_again()
@@ -308,6 +321,10 @@ class Opening(WindowPart):
         return None
 
     def _show_case(self, read: CaseRead, context: CaseContext) -> None:
+        if not self._session.hides_as(context.opened):
+            self._scene.drop_other_cases(self._session.case_id)
+            self._keep_case()
+            return
         masks = [_session_mask(mask) for mask in read.masks.masks]
         # Where another reader was named during the reading, the refined mask that came is not
         # theirs.
@@ -366,6 +383,7 @@ class Opening(WindowPart):
         """Say that a case is on screen, a turn later: pages turn for it and views are laid out."""
         if self._session.shows(case):
             self.case_shown.emit()
+        self._session.set_coming(self._jobs.is_running("open"))
 
     def _may_be_late(self, mask: SessionMask) -> bool:
         """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""
