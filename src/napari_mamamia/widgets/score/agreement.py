@@ -227,7 +227,7 @@ _LETTER: Final = 20
 """Half of the letter in the middle of an edge, in pixels of usual text; by looking."""
 _LINE: Final = 2.1
 """Pixels of a line of the map's legend for each point of its size; by looking."""
-_STYLE: Final = "background-color: rgba(0, 0, 0, 190); color: white; padding: 3px 5px;"
+_STYLE: Final = "background-color: rgba(0, 0, 0, 140); color: white; padding: 3px 5px;"
 """Whatever the theme: a case is on black."""
 
 
