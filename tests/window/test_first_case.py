@@ -193,6 +193,11 @@ def test_the_picture_stays_in_sight_from_the_reading_of_a_case_on(qtbot, docked,
         wait_open(qtbot, docked, case_id)
         qtbot.waitUntil(lambda: docked.page != "Cases")
         assert changes == [False]  # it was hidden again for two turns as the case had been read
+        qtbot.wait(100)
+        wide = docked.width()
+        docked.docking.take_width()
+        qtbot.wait(100)
+        assert docked.width() == wide, "the panel kept what the lines of the list needed"
     for path in small_data_set.rglob("B_1*.nii.gz"):
         path.unlink()
     docked.show_page("Cases")

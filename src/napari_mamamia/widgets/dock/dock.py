@@ -287,6 +287,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.step_flow.follow_picture(not is_wide)
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)
+        self.layout().activate()  # or the dock's width goes by what the lines needed before
 
     def _put_aside(self) -> None:
         self.hand.put_down()

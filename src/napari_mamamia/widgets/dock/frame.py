@@ -450,6 +450,6 @@ class WorkListRoom(WindowPart):
     def _give_back(self) -> None:
         picture, self._picture = self._picture, None
         if picture is not None:
-            picture.show()
             self.taken.emit(False)
+            picture.show()
             self._docking.take_width()
