@@ -104,8 +104,10 @@ def keep_lightly(layer: Layer) -> None:
         patched._update_draw = partial(_look_if_new, ref(layer), look, [])
     state = getattr(layer, "_slicing_state", None)
     take = getattr(type(state), "_set_view_slice", None)
-    names = ("_slice", "_slice_input", "data_slice", "_units")
-    if take is not None and all(hasattr(state, name) for name in names):
+    names = ("_slice", "_slice_input", "_units")
+    # it is a property: to look whether the layer's own is there would be to work it out
+    has_all = hasattr(type(state), "data_slice") and all(hasattr(state, name) for name in names)
+    if take is not None and has_all:
         patched._slicing_state._set_view_slice = partial(_take_slice, ref(state), take, [])
 
 
