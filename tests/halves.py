@@ -1,4 +1,4 @@
-"""A half or a third of a long list of cases by day, so that `make test` keeps its time."""
+"""A half, a third or a sixth of a long list of cases by day, so that `make test` keeps its time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +14,11 @@ def half_by_day(cases: Sequence[Any]) -> list[Any]:
 def third_by_day(cases: Sequence[Any]) -> list[Any]:
     """Return the cases as parameters: two of three are marked `night`."""
     return _each_by_day(cases, 3)
+
+
+def sixth_by_day(cases: Sequence[Any]) -> list[Any]:
+    """Return the cases as parameters: five of six are marked `night`."""
+    return _each_by_day(cases, 6)
 
 
 def _each_by_day(cases: Sequence[Any], n: int) -> list[Any]:

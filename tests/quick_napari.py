@@ -8,6 +8,7 @@ import types
 from contextlib import contextmanager, nullcontext
 
 import pytest
+from napari.components import Dims
 from napari.utils.events.event import EmitterGroup, EventEmitter
 from napari.utils.events.evented_model import EventedModel
 from pydantic import BaseModel
@@ -28,6 +29,7 @@ def quick_napari():
         # `in` would go through all names of a group
         patch.setattr(EmitterGroup, "__contains__", _holds, raising=False)
         patch.setattr(EventedModel, "__getattr__", _private_first, raising=False)
+        patch.setattr(Dims, "__setattr__", _set_other, raising=False)
         yield
 
 
@@ -60,3 +62,11 @@ def _private_first(model, name):
         return object.__getattribute__(model, "__pydantic_private__")[name]
     except (AttributeError, KeyError, TypeError):
         return BaseModel.__getattr__(model, name)
+
+
+def _set_other(dims, name, value):
+    """Set what is new alone, where dims look at all that they hold, once for each value set."""
+    fields, private = vars(dims), dims.__pydantic_private__ or {}
+    if private.get("_validating") and name in fields and fields[name] == value:
+        return
+    EventedModel.__setattr__(dims, name, value)

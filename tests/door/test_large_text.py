@@ -119,6 +119,20 @@ def wait_for_case(program, case_id="A_1"):
     wait_until(lambda: ask(program, START + is_loaded), "its phases")
 
 
+def test_text_is_whole_at_200_percent_and_no_message_moves_what_is_below_the_pointer(
+    start, small_data_set
+):
+    """One started program by day; at night all sizes, and a program for each promise."""
+    program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1280, 720))
+    wait_for_case(program)
+    look(program, 18)
+    assert ask(program, COPIED) == [LONG] * 4
+    ask(program, HUSH)
+    keep_places_below_a_message(program, 18)
+    look(program, 9)
+
+
+@pytest.mark.night
 def test_title_and_message_are_whole_from_100_to_200_percent(start, small_data_set):
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1280, 720))
     wait_for_case(program)
@@ -171,10 +185,15 @@ def test_the_question_for_a_name_moves_nothing_below_the_pointer(start, small_da
     assert [program.wait_rect(name) for name in names] == before
 
 
-@pytest.mark.parametrize("points", [18, pytest.param(9, marks=pytest.mark.night)])
+@pytest.mark.night
+@pytest.mark.parametrize("points", [18, 9])
 def test_no_message_moves_what_is_below_the_pointer(start, small_data_set, points):
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1280, 720))
     wait_for_case(program)
+    keep_places_below_a_message(program, points)
+
+
+def keep_places_below_a_message(program, points):
     ask(program, FONT.format(points))
     program.turn_to("Refine")
     names = ("step_mask", "section_refine", "refine_from_reference")

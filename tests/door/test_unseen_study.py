@@ -10,7 +10,7 @@ from napari_mamamia.core.review import ReadingMode, StudyPlan
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
-pytestmark = pytest.mark.door
+pytestmark = [pytest.mark.door, pytest.mark.night]  # by day: tests/widgets/test_review_page.py
 
 UNSEEN = "It was not seen on this computer yet"
 

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pydicom")
 sys.path.insert(0, str(Path(__file__).parent))
 from silence import STRAY
+from tests.halves import half_by_day
 from trials import Trials
 from worlds import (
     Way,
@@ -180,20 +181,27 @@ OUT = (
     *SCORES,
 )
 OTHERS = [
-    pytest.param(way, silent, id=f"{way.name}, {silent}")
+    (way, silent)
     for silent, ways in (("data set", DATA), ("scores", SCORES), ("out", OUT))
     for way in ways
 ]
 """Which other folder of a command falls silent: what it reads, and what it writes."""
-AT_NIGHT = ("view", "review agreement", "review key", "review countersign", "review revoke")
-"""The window's start costs 23 s; the others open and write as status, report and sign do."""
-BY_DAY = [
-    pytest.param(way, id=way.name, marks=[pytest.mark.night] if way.name in AT_NIGHT else [])
+
+
+def name_other(other: tuple[Way, str]) -> str:
+    way, silent = other
+    return f"{way.name}, {silent}"
+
+
+BY_DAY = {"review init", "review status", "review report", "score", "review sign"}
+"""The others open and write as these do; the window's start costs 23 s."""
+WAYS_BY_DAY = [
+    pytest.param(way, id=way.name, marks=[pytest.mark.night] * (way.command not in BY_DAY))
     for way in WAYS
 ]
 
 
-@pytest.mark.parametrize("way", BY_DAY)
+@pytest.mark.parametrize("way", WAYS_BY_DAY)
 def test_no_command_waits_for_a_share_that_stops_answering(trials, way):
     n_steps, usual = count_steps(trials, way)
     assert n_steps > 1
@@ -201,8 +209,9 @@ def test_no_command_waits_for_a_share_that_stops_answering(trials, way):
         strike_silent(trials, way, at, usual)
 
 
-@pytest.mark.parametrize(("way", "silent"), OTHERS)
-def test_no_command_waits_for_another_folder_that_stops_answering(trials, way, silent):
+@pytest.mark.parametrize("other", half_by_day(OTHERS), ids=name_other)
+def test_no_command_waits_for_another_folder_that_stops_answering(trials, other):
+    way, silent = other
     n_steps, usual = count_steps(trials, way, silent)
     assert n_steps > 1
     for at in (1, random.Random(SEED).randint(2, n_steps)):
@@ -211,8 +220,9 @@ def test_no_command_waits_for_another_folder_that_stops_answering(trials, way, s
 
 @pytest.mark.night
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("way", "silent"), OTHERS)
-def test_no_step_of_a_command_waits_for_another_folder_that_stops_answering(trials, way, silent):
+@pytest.mark.parametrize("other", OTHERS, ids=name_other)
+def test_no_step_of_a_command_waits_for_another_folder_that_stops_answering(trials, other):
+    way, silent = other
     n_steps, usual = count_steps(trials, way, silent)
     for at in range(1, n_steps + 1, max(1, n_steps // PLACES_AT_NIGHT)):
         strike_silent(trials, way, at, usual, silent)

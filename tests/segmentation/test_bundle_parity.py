@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.halves import third_by_day
 from tests.packages import need_package
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -69,7 +70,7 @@ def require_equal(bundle, inference, folder, channels=2, grid=GRID, model=None):
     return found.labels
 
 
-@pytest.mark.parametrize("kind", ["UNet", "SegResNet", "DynUNet"])
+@pytest.mark.parametrize("kind", third_by_day(["UNet", "SegResNet", "DynUNet"]))
 def test_a_bundle_gives_what_monai_gives(tmp_path, kind):
     inference = config() | {"network_def": network(kind)}
     bundle = write_bundle(tmp_path / "b", inference, wrap="model" if kind == "UNet" else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.halves import third_by_day
 
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
@@ -114,7 +115,10 @@ class Payload:
 
 
 @pytest.mark.parametrize(
-    "place", ["data/sample_inputs/model.pt", "data/weights/model.pt", "data/constants/model.pt"]
+    "place",
+    third_by_day(
+        ["data/weights/model.pt", "data/sample_inputs/model.pt", "data/constants/model.pt"]
+    ),
 )
 def test_a_pickle_in_an_exported_file_is_never_opened(place, program, tmp_path):
     mark = tmp_path / "was-here"

@@ -137,9 +137,16 @@ MODELS = {
     },
     "same spacing": {"spacing": (1.6, 0.9, 1.3), "mirror": None, "labels": TWO},
 }
+BY_DAY = (
+    *("isotropic, two folds, mirroring", "thick slices kept", "axes exchanged", "slices"),
+    *("regions", "mask for norm", "no resampling"),
+)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.night) for name in MODELS],
+)
 def test_the_mask_is_that_of_nnunet(name, made, tmp_path):
     spec = made.Spec(**{"seed": len(name), **MODELS[name]})
     root = made.write_model(tmp_path, spec)

@@ -9,7 +9,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
-from tests.halves import third_by_day
+from tests.halves import sixth_by_day
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import MamamiaError
@@ -53,7 +53,7 @@ def outcome_of(protocol, folder):
 
 @pytest.mark.parametrize(
     "protocol",
-    third_by_day([*protocols.PROTOCOLS, *hostile.HOSTILE]),
+    sixth_by_day([*protocols.PROTOCOLS, *hostile.HOSTILE]),
     ids=lambda one: one.name,
 )
 def test_a_protocol_gets_its_verdict(tmp_path, protocol):
@@ -81,7 +81,7 @@ def test_a_protocol_gets_its_verdict(tmp_path, protocol):
         hostile.numbers_that_jump(100),
         hostile.numbers_that_jump(8),
         hostile.shared_by_water_and_fat,
-        *(one.write for one in protocols.PROTOCOLS if one.phases and not one.said),
+        *sixth_by_day([p.write for p in protocols.PROTOCOLS if p.phases and not p.said]),
     ],
 )
 def test_no_loss_is_told_of_whole_studies(tmp_path, write):

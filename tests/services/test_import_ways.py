@@ -8,7 +8,7 @@ import nibabel
 import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.halves import third_by_day
+from tests.halves import sixth_by_day
 
 from napari_mamamia.core.choices import Clock, Sides
 from napari_mamamia.io.exam.selectors import read_selectors
@@ -79,7 +79,7 @@ def require_dynamic(exam, problem):
         assert any(word in told for word in WITHOUT_PRE), (problem, exam.warnings)
 
 
-@pytest.mark.parametrize("protocol", third_by_day(ASKED), ids=lambda one: one.name)
+@pytest.mark.parametrize("protocol", sixth_by_day(ASKED), ids=lambda one: one.name)
 def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(tmp_path, protocol):
     protocol.write(tmp_path)
     waiting = [((), ImportSettings(), text) for text in problems_of(tmp_path, ImportSettings())]

@@ -190,7 +190,9 @@ def lock_mask(dock):
 
 @pytest.mark.parametrize(
     "spoil",
-    [turn_to_3_d, thicken, grid_out, move_image, turn_mask, hide_mask, hide_image, lock_mask],
+    half_by_day(
+        [turn_to_3_d, thicken, grid_out, move_image, turn_mask, hide_mask, hide_image, lock_mask]
+    ),
 )
 def test_nothing_is_painted_where_what_is_hit_is_not_what_is_seen(refining, mouse, spoil):
     assert paints(refining, mouse)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 from napari.layers import Image, Points
+from tests.halves import third_by_day
 
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.slice_view import read_steps
@@ -37,7 +38,7 @@ def add(dock, name):
     return dock.viewer.add_layer(layer)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", third_by_day(OTHERS))
 def test_an_arrow_key_is_a_slice_of_the_case_beside_another_plugins_layer(opened, name):
     dims = opened.viewer.dims
     opened.scene.go_to_phase(1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from napari.components import Dims, ViewerModel
 from napari.layers import Labels
-from tests.halves import half_by_day
+from tests.halves import third_by_day
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Tool
@@ -74,7 +74,7 @@ def make_layer(mask, contour, *, ours):
     return layer
 
 
-@pytest.mark.parametrize("name", half_by_day(MASKS))
+@pytest.mark.parametrize("name", third_by_day(MASKS))
 def test_contours_are_those_of_napari_in_every_slice_of_every_plane(name):
     mask = MASKS[name]
     dims = Dims(ndim=3, range=[(0, size - 1, 1) for size in mask.shape])
