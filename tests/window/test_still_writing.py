@@ -89,7 +89,8 @@ def say(stage):
 
 
 @pytest.mark.parametrize(
-    "change", [say, narrow, *(pytest.param(one, marks=pytest.mark.night) for one in (turn, hide))]
+    "change",
+    [say, *(pytest.param(one, marks=pytest.mark.night) for one in (narrow, turn, hide))],
 )
 def test_a_change_is_on_the_screen_at_once_and_in_the_next_picture(stage, change):
     _, before = see_both(stage)

@@ -97,6 +97,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot.waitUntil(ready.results.isVisible)
 
 
+@pytest.mark.night  # by day: tests/widgets/test_batch_page.py
 @pytest.mark.usefixtures("quick_figures")
 def test_a_run_can_be_cancelled_and_gone_on_with(qtbot, window, ready, control, picture):
     control(ready, "batch_start")

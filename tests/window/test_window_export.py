@@ -29,6 +29,7 @@ def page(qtbot, window, docked, small_data_set):
     return docked.export_page
 
 
+@pytest.mark.night  # by day: tests/widgets/test_exporting.py
 def test_two_sets_become_a_verified_bundle(qtbot, window, page, picture, control, docked, tmp_path):
     picture(window, "export_1_ready")
     page.sets.item(1).setCheckState(Qt.CheckState.Checked)

@@ -161,6 +161,7 @@ def test_an_arrow_asks_for_words_on_the_image_and_the_list_has_all(qtbot, readin
     section.fold.click()
 
 
+@pytest.mark.night  # by day: tests/widgets/test_measuring.py
 def test_words_of_rulers_that_end_at_one_place_are_all_read(qtbot, reading, whole_window):
     z, y, x = reading.middle
     reading.measuring.use(MeasureKind.RULER)

@@ -70,6 +70,7 @@ def pixel(panel, pane, voxel):
     return canvas, QPoint(round(x), round(y))
 
 
+@pytest.mark.night  # by day: tests/widgets/test_planes.py
 def test_a_click_in_the_sagittal_plane_moves_the_others(qtbot, three, picture, window):
     sagittal = three.planes.panes[0]
     canvas, at = pixel(three, sagittal, (6, 12, three.planes.links.place[2]))
@@ -80,7 +81,7 @@ def test_a_click_in_the_sagittal_plane_moves_the_others(qtbot, three, picture, w
     picture(window, "20_three_planes")
 
 
-@pytest.mark.parametrize("neurological", [False, True])
+@pytest.mark.parametrize("neurological", [pytest.param(False, marks=pytest.mark.night), True])
 def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
     qtbot, three, window, picture, neurological
 ):

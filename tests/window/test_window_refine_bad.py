@@ -143,6 +143,7 @@ def test_one_slice_is_refined_like_any_other_case(qtbot, docked, real_data, tmp_
     assert docked.editing.live.labels.any()
 
 
+@pytest.mark.night  # by day: tests/widgets/test_editing.py
 def test_a_deleted_layer_saves_first(qtbot, refining):
     painted = refining.editing.live.labels.copy()
     refining.viewer.layers.remove(refining.scene.layer(Role.REFINED))

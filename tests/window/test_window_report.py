@@ -12,6 +12,7 @@ from napari_mamamia.widgets.refine.mask_watch import SaveState
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
+@pytest.mark.night  # by day: tests/services/test_case_report.py
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.night)])
 def test_a_report_tells_the_mask_and_the_findings_and_a_second_replaces_nothing(
     qtbot, window, shared_dock, small_data_set, control, picture, again

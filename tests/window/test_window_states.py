@@ -124,6 +124,7 @@ def test_opening_predicting_stopping_and_failing(
     qtbot.waitUntil(lambda: panel.session.mask(Role.PREDICTION) is not None, timeout=30_000)
 
 
+@pytest.mark.night  # by day: tests/widgets/test_editing.py
 def test_a_saving_that_fails_and_is_mended(qtbot, window, panel, slow, small_data_set, picture):
     panel.session.set_reader("Ana")
     panel.open_data_set(small_data_set, "A_1")
