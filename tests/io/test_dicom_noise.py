@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import ndimage
+from tests.halves import half_by_day
 
 from napari_mamamia.io.exam.looks import find_sliding, tied_share
 from napari_mamamia.io.exam.noise import SLAB, find_borrowed, own_noise
@@ -35,19 +36,21 @@ def test_scans_have_noise_of_their_own():
 
 @pytest.mark.parametrize(
     "compute",
-    [
-        lambda v: v[4] - v[0] + 500,
-        lambda v: np.maximum(v[4] - v[0], 0),
-        lambda v: v.max(axis=0),
-        lambda v: v.mean(axis=0),
-        lambda v: np.median(v, axis=0),
-        lambda v: v.std(axis=0) * 4,
-        lambda v: v[4] * 1.3,
-        lambda v: ndimage.gaussian_filter(v[4], (0, 1.5, 1.5)),
-        lambda v: ndimage.shift(v[4], (0.4, 0.3, -0.6), order=1, mode="nearest"),
-        lambda v: ndimage.shift(v[4], (1, 4.3, -5.4), order=1, mode="nearest"),
-        lambda v: 1000 * v[4] / (v[0] + 50),
-    ],
+    half_by_day(
+        [
+            lambda v: v[4] - v[0] + 500,
+            lambda v: np.maximum(v[4] - v[0], 0),
+            lambda v: v.max(axis=0),
+            lambda v: v.mean(axis=0),
+            lambda v: np.median(v, axis=0),
+            lambda v: v.std(axis=0) * 4,
+            lambda v: v[4] * 1.3,
+            lambda v: ndimage.gaussian_filter(v[4], (0, 1.5, 1.5)),
+            lambda v: ndimage.shift(v[4], (0.4, 0.3, -0.6), order=1, mode="nearest"),
+            lambda v: ndimage.shift(v[4], (1, 4.3, -5.4), order=1, mode="nearest"),
+            lambda v: 1000 * v[4] / (v[0] + 50),
+        ]
+    ),
 )
 def test_what_is_computed_from_scans_is_named_and_they_are_not(compute):
     found = scans(seed=3)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.halves import third_by_day
 
 from napari_mamamia.metrics import nearest
 from napari_mamamia.metrics.nearest import (
@@ -61,7 +62,7 @@ def test_voxels_beyond_reach_of_the_rows_are_found_by_the_tree(grid):
     assert np.allclose(ours, every_pair(points, others, GRIDS[grid]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", third_by_day(range(6)))
 def test_two_units_at_once_with_false_positives_far_away_are_those_of_every_pair(seed):
     rng = np.random.default_rng(seed)
     lesion, spots = random_voxels(rng, 1500, (14, 14, 14)), random_voxels(rng, 90, (6, 3, 9))

@@ -97,7 +97,7 @@ def test_norm_hd_is_cut_to_one_except_under_official_code():
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_column_is_the_function_on_random_masks(profile):
     rng = np.random.default_rng(3)
-    for _ in range(200):
+    for _ in range(60):
         shape = tuple(int(n) for n in rng.integers(1, 7, 3))
         pair = [labels((rng.random(shape) < rng.random()).astype(np.uint8)) for _ in "ab"]
         score = score_label_maps("A", *pair, profile)

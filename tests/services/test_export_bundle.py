@@ -12,6 +12,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from tests.conftest import contents
+from tests.halves import half_by_day
 from tests.stepped import Stepped
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile
@@ -474,7 +475,9 @@ def stop_export(opened, expert, out, at, existing=Existing.REFUSE, **settings):
     job.close()
 
 
-@pytest.mark.parametrize("at", ["A_1", "A_2", "B_1: ", "Writing the manifest", "Verifying"])
+@pytest.mark.parametrize(
+    "at", half_by_day(["A_1", "A_2", "B_1: ", "Writing the manifest", "Verifying"])
+)
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_stopped_export_leaves_nothing_and_runs_again_at_the_same_place(
     opened, expert, tmp_path, at, is_there

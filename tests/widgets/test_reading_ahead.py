@@ -146,7 +146,7 @@ def test_paging_quickly_through_1500_cases_reads_none_ahead_and_ends_at_the_righ
     dock.open_data_set(Path("data"), "C_0000")
     qtbot.waitUntil(lambda: dock.session.case is not None and len(dock.session.queue) == 1500)
     read.clear()
-    for number in range(1200, 1500):
+    for number in range(1440, 1500):
         dock.opening.open_case(f"C_{number:04d}")
     last = time.monotonic()
     qtbot.waitUntil(lambda: dock.session.case_id == "C_1499" and dock.session.case.is_loaded)
