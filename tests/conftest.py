@@ -78,12 +78,20 @@ def pytest_collectstart():
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the long files: whoever shares the work then has short ones left at the end."""
+    """Begin with the long files: whoever shares the work then has short ones left at the end.
+
+    Modules whose tests share one window come one after the other, and share it too.
+    """
     here = Path(__file__).parent
+
+    def may_keep(item):
+        marker = item.get_closest_marker("one_window")
+        return marker is not None and not marker.kwargs
 
     def rank(item):
         inside = item.path.relative_to(here).parts if item.path.is_relative_to(here) else ("",)
-        return ROOMS.index(inside[0]) if inside[0] in ROOMS else len(ROOMS), item.path
+        at = ROOMS.index(inside[0]) if inside[0] in ROOMS else len(ROOMS)
+        return at, not may_keep(item), item.path
 
     items.sort(key=rank)
 

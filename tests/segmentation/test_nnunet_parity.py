@@ -277,6 +277,7 @@ def test_inside_a_region_the_labels_are_those_of_the_whole_volume(made, tmp_path
     assert not found.labels[outside].any()
 
 
+@pytest.mark.night  # by day: the models with random weights above
 @pytest.mark.real
 def test_the_real_model_gives_the_stored_mask_inside_a_region(real_data):
     folder = real_data("nnunet")

@@ -15,7 +15,7 @@ from tests.quick_napari import napari_by_day  # noqa: F401
 from napari_mamamia.widgets.dock.place import dock_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-from one_window import napari_window, put_back
+from one_window import close_kept, docked_window, kept_dock, put_back
 
 PLUGIN = "napari-mamamia"
 MANY = 100_000
@@ -37,6 +37,12 @@ def pytest_runtest_setup():
 
 def shares_window(request):
     return request.node.get_closest_marker("one_window") is not None
+
+
+def may_keep(node):
+    """Whether tests have a window that served other modules: not where the marker says `own`."""
+    marker = node.get_closest_marker("one_window")
+    return marker is not None and not marker.kwargs
 
 
 @pytest.fixture
@@ -78,13 +84,30 @@ def docked(request, qtbot, window):
 
 
 @pytest.fixture(scope="module")
-def dock_of_module(qapp, tmp_path_factory):
-    """The dock of a window that stays open for a module's tests; ask for `shared_dock`."""
-    with napari_window(tmp_path_factory.mktemp("preferences")) as viewer:
-        viewer.window.add_plugin_dock_widget(PLUGIN, "Cases")
-        panel = dock_of(viewer)
-        yield panel
-        panel.close_down()
+def dock_of_module(qapp, request, tmp_path_factory):
+    """The dock of a window that stays open for a module's tests; ask for `shared_dock`.
+
+    That of `one_window` stays for the next such module, too: to make one takes 2 s.
+    """
+    folder = tmp_path_factory.mktemp("preferences")
+    if may_keep(request.node):
+        yield kept_dock(folder)
+    else:
+        with docked_window(folder) as panel:
+            yield panel
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem):
+    """Close the window that modules share before a test that has another, or none."""
+    yield
+    if nextitem is None or not may_keep(nextitem):
+        close_kept()
+
+
+def pytest_sessionfinish():
+    """Close it where a run ended before its last test."""
+    close_kept()
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""One napari window with its dock for all tests of a module, brought back to new between them."""
+"""One napari window with its dock for the tests of modules, brought back to new between them."""
 
 import gc
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from app_model import Application
@@ -23,12 +23,38 @@ from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.dock import MamamiaDock
-from napari_mamamia.widgets.dock.place import show_dock
+from napari_mamamia.widgets.dock.place import dock_of, show_dock
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
 
 SIZE = (1400, 900)
+_KEPT = ExitStack()
+_DOCKS = []
+"""What closes the window that modules share, and its dock, where there is one."""
+
+
+@contextmanager
+def docked_window(preferences):
+    """Open a window with its dock, as a user adds it."""
+    with napari_window(preferences) as viewer:
+        viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+        panel = dock_of(viewer)
+        yield panel
+        panel.close_down()
+
+
+def kept_dock(preferences):
+    """Return the dock of the window that stays open until `close_kept`."""
+    if not _DOCKS:
+        _DOCKS.append(_KEPT.enter_context(docked_window(preferences)))
+    return _DOCKS[0]
+
+
+def close_kept():
+    """Close the window that modules share, if one is open."""
+    _DOCKS.clear()
+    _KEPT.close()
 
 
 @contextmanager

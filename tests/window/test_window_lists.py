@@ -11,7 +11,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-pytestmark = [pytest.mark.window, pytest.mark.one_window]
+pytestmark = [pytest.mark.window, pytest.mark.one_window(own=True)]
 LEAST = 24
 LINES = ["one"]
 

@@ -14,7 +14,7 @@ from napari_mamamia.metrics.shapes import length_mm
 from napari_mamamia.widgets.measure.overlay import LINE_COLOUR
 from napari_mamamia.widgets.viewer.planes import Layout
 
-pytestmark = [pytest.mark.window, pytest.mark.one_window]
+pytestmark = [pytest.mark.window, pytest.mark.one_window(own=True)]
 
 COLOUR = np.array([int(LINE_COLOUR[k : k + 2], 16) for k in (1, 3, 5)])
 

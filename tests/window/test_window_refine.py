@@ -1,6 +1,7 @@
 """Refining in a real window: outline, grow, paint, undo, save, reopen, with the mouse's events."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -241,16 +242,14 @@ def crash(panel, case_id):
     return editing.session.labels.copy()
 
 
-def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window):
+@pytest.mark.parametrize(
+    "themes", [["dark"], pytest.param(["light", "dark"], marks=pytest.mark.night)]
+)
+def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window, themes):
     refining.painting.set_tool(PaintTool.SMARTPAINT)
     drag(qtbot, refining, [refining.centre, refining.centre])
     refining.refine_page.more.fold.click()
-    for theme, width, height in (
-        ("dark", 1400, 900),
-        ("dark", 1900, 1050),
-        ("light", 1900, 1050),
-        ("light", 1400, 900),
-    ):
+    for theme, (width, height) in product(themes, ((1400, 900), (1900, 1050))):
         window.theme = theme
         window.window.resize(width, height)
         pixels = whole_window(window, f"refine_{theme}_{width}")
