@@ -2,6 +2,7 @@
 
 import pytest
 from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton
 
 from napari_mamamia.widgets.base.notify import Level
@@ -88,7 +89,8 @@ def test_of_a_long_hint_the_first_words_are_seen_and_all_on_demand(qtbot, panel)
 def test_a_long_warning_is_seen_whole_until_one_goes_on_elsewhere(qtbot, panel, level):
     panel.header.say(level, LONG)
     assert is_whole(panel)
-    qtbot.mouseClick(panel.pages.stack, Qt.MouseButton.LeftButton, pos=QPoint(5, 600))
+    place = panel.pages.stack.mapTo(panel, QPoint(5, 600))
+    QTest.mouseClick(panel.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
     assert not is_whole(panel)
     assert part(panel, "header_message_line").isVisible()
     panel.header.say(level, LONG)  # another one is seen whole again

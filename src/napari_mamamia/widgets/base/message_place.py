@@ -23,6 +23,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_sheet,
     tool_button,
 )
+from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.soon import call_soon
 
@@ -60,7 +61,8 @@ class MessagePlace(QWidget):
         self._texts = column(self.refusal, self.message)
         self._area = PageArea(self._texts, "header_message_area", is_part=True)
         self._sheet = self._make_sheet()
-        self._is_folded = self._is_listening = self._is_pressed = False
+        self._is_folded = self._is_pressed = False
+        self.message.installEventFilter(self)
         for button in (self._more_button, self._close_button):
             button.setMinimumSize(_LEAST_HEIGHT, _LEAST_HEIGHT)
             button.installEventFilter(self)
@@ -116,7 +118,7 @@ class MessagePlace(QWidget):
         self._sheet.setGeometry(room)
         self._sheet.setVisible(bool(refusal or message))
         self._sheet.raise_()
-        self._heed_outside(is_over and bool(refusal or message))
+        self._sheet.set_over(is_over and bool(refusal or message))
 
     # -------------------------------------------------------------------- inner
 
@@ -131,26 +133,21 @@ class MessagePlace(QWidget):
         return is_done
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Take the second of two clicks for no click on what came between; fold for who goes on."""
+        """Take the second of two clicks for no click on what came between; fold at a click."""
         kind, kinds = event.type(), QEvent.Type
-        if watched in (self._more_button, self._close_button):
+        if watched is not self.message:
             return bool(kind == kinds.MouseButtonDblClick)
-        if watched is self._sheet.parentWidget() and kind == kinds.Resize:
-            self.lay_out()
         if kind in (kinds.MouseButtonPress, kinds.MouseButtonDblClick):
-            if isinstance(watched, QWidget) and not self._is_ours(watched):
-                self._fold_away()
-            self._is_pressed = watched is self.message and kind == kinds.MouseButtonPress
-        elif kind == kinds.MouseButtonRelease and watched is self.message and self._is_pressed:
-            if not self.message.hasSelectedText():
-                call_soon(self, self._fold_away)
-        elif kind == kinds.KeyPress:
-            self._yield_to(None, QApplication.focusWidget())
+            self._is_pressed = kind == kinds.MouseButtonPress
+        is_click = kind == kinds.MouseButtonRelease and self._is_pressed
+        if is_click and not self.message.hasSelectedText():
+            call_soon(self, self._fold_away)
         return False
 
-    def _make_sheet(self) -> QFrame:
-        sheet = QFrame(self)
-        sheet.setObjectName("header_message_sheet")
+    def _make_sheet(self) -> "_Sheet":
+        sheet = _Sheet(self)
+        sheet.left.connect(self._fold_away)
+        sheet.room_changed.connect(self.lay_out)
         lines = QGridLayout(sheet)
         lines.setContentsMargins(0, 0, 0, 0)
         lines.setSpacing(_EDGE)
@@ -193,28 +190,63 @@ class MessagePlace(QWidget):
         self._is_folded = True
         self.lay_out()
 
-    def _heed_outside(self, listens: bool) -> None:
-        app: Any = QApplication.instance()
-        if app is None or listens == self._is_listening:
+
+class _Sheet(QFrame):
+    """What a message stands on, over its line and what lies below.
+
+    `left` tells that somebody goes on elsewhere, `room_changed` that what it lies on has another
+    size. All that calls it is its own, and ends with it.
+    """
+
+    left = Signal()
+    room_changed = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("header_message_sheet")
+        self._inputs = InputWatch(self)
+        self._inputs.pressed.connect(self._heed_press)
+        self._inputs.key_pressed.connect(self._heed_key)
+        self._host: QWidget | None = None
+
+    def set_over(self, is_over: bool) -> None:
+        """Heed what is done elsewhere while it lies over something."""
+        host = self.parentWidget() if is_over else None
+        if host is self._host:
             return
-        self._is_listening = listens
-        if listens:
-            app.installEventFilter(self)
-            app.focusChanged.connect(self._yield_to)
-        else:
-            app.removeEventFilter(self)
-            app.focusChanged.disconnect(self._yield_to)
+        application: Any = QApplication.instance()
+        if self._host is not None:
+            self._inputs.end()
+            application.focusChanged.disconnect(self._yield_to)
+            self._host.removeEventFilter(self)
+        if host is not None:
+            self._inputs.begin()
+            application.focusChanged.connect(self._yield_to)
+            host.installEventFilter(self)
+        self._host = host
+
+    def eventFilter(self, _host: QObject, event: QEvent) -> bool:
+        """Tell that what it lies on has another size."""
+        if event.type() == QEvent.Type.Resize:
+            self.room_changed.emit()
+        return False
+
+    def _heed_press(self, place: QPoint) -> None:
+        if not self.rect().contains(self.mapFromGlobal(place)):
+            self.left.emit()
+
+    def _heed_key(self) -> None:
+        self._yield_to(None, QApplication.focusWidget())
 
     def _yield_to(self, _before: QWidget | None, now: QWidget | None) -> None:
-        """Fold where what has the keyboard is covered."""
-        host = self._sheet.parentWidget()
-        if now is None or self._is_ours(now) or not host.isAncestorOf(now):
+        """Leave where what has the keyboard is covered."""
+        host = self._host
+        if host is None or now is None or now is self or self.isAncestorOf(now):
             return
-        if self._sheet.geometry().intersects(QRect(now.mapTo(host, QPoint(0, 0)), now.size())):
-            self._fold_away()
-
-    def _is_ours(self, widget: QWidget) -> bool:
-        return widget is self._sheet or self._sheet.isAncestorOf(widget)
+        if host.isAncestorOf(now):
+            covered = QRect(now.mapTo(host, QPoint(0, 0)), now.size())
+            if self.geometry().intersects(covered):
+                self.left.emit()
 
 
 class _FirstWords(QLabel):

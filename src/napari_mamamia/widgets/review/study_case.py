@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QElapsedTimer, QEvent, QObject, QTimer
+from qtpy.QtCore import QElapsedTimer, QObject, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -17,14 +18,6 @@ from napari_mamamia.widgets.viewer.opening import Opening
 _INPUT_COUNTS_MS: Final = 30_000
 """How long after the last input somebody is held to be at work; `docs/methods/review.md`."""
 _TICK_MS: Final = 1_000
-_INPUT: Final = frozenset(
-    {
-        QEvent.Type.KeyPress,
-        QEvent.Type.MouseMove,
-        QEvent.Type.MouseButtonPress,
-        QEvent.Type.Wheel,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +87,23 @@ class ActiveClock(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(_TICK_MS)
         self._timer.timeout.connect(self.tick)
+        self._inputs = InputWatch(self)
+        self._inputs.acted.connect(self._note_input)
         self.seconds = 0
 
     def begin(self, seconds: int) -> None:
         """Go on from so many seconds, which were counted before."""
+        self.end()
         self.seconds = seconds
         self._since_input.start()
         self._timer.start()
-        QApplication.instance().installEventFilter(self)
+        self._inputs.begin()
 
     def end(self) -> None:
         """Count no more."""
-        self._timer.stop()
-        QApplication.instance().removeEventFilter(self)
+        if self._timer.isActive():
+            self._timer.stop()
+            self._inputs.end()
 
     @property
     def is_active(self) -> bool:
@@ -118,11 +115,8 @@ class ActiveClock(QObject):
         """Count a second, if somebody is at work."""
         self.seconds += self.is_active
 
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Note an input; it goes where it was meant to."""
-        if event.type() in _INPUT:
-            self._since_input.start()
-        return False
+    def _note_input(self) -> None:
+        self._since_input.start()
 
 
 def _is_in_front() -> bool:
