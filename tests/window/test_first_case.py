@@ -183,21 +183,19 @@ def test_a_list_that_was_read_before_something_was_hidden_is_read_anew(
 
 
 def test_the_picture_stays_in_sight_from_the_reading_of_a_case_on(qtbot, docked, small_data_set):
+    changes, needed = [], docked.docking._width()
     docked.reading.enter()
-    changes = []
     docked.room.taken.connect(changes.append)
-    for case_id in ("A_1", "A_2"):
+    for case_id, page in (("A_1", "Cases"), ("A_2", "Batch scoring")):
         docked.show_page("Cases")
+        docked.show_page(page)
         changes.clear()
         docked.open_data_set(small_data_set, case_id)
         wait_open(qtbot, docked, case_id)
-        qtbot.waitUntil(lambda: docked.page != "Cases")
+        qtbot.waitUntil(lambda page=page: docked.page != page)
         assert changes == [False]  # it was hidden again for two turns as the case had been read
         qtbot.wait(100)
-        wide = docked.width()
-        docked.docking.take_width()
-        qtbot.wait(100)
-        assert docked.width() == wide, "the panel kept what the lines of the list needed"
+        assert docked.width() == needed, "not what the lines of the list needed"
     for path in small_data_set.rglob("B_1*.nii.gz"):
         path.unlink()
     docked.show_page("Cases")

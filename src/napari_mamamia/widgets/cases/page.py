@@ -217,6 +217,8 @@ class CasesPage(QWidget):
             lines.setDirection(ways.LeftToRight if is_wide else ways.TopToBottom)
             for at, share in enumerate(shares):
                 lines.setStretch(at, share if is_wide else 0)
+            lines.activate()  # a page out of sight would say for ever what it needed before
+        self.layout().invalidate()
         self.table.setStyleSheet("")
         points = self.table.font().pointSizeF()
         if is_wide and points > 0:
