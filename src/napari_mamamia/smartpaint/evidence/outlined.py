@@ -47,6 +47,9 @@ _MOST_MISSED: Final = 0.3  # the same, of what the others' growth leaves out
 _AS_MUCH: Final = 0.01  # more than the shape misses is still as much
 _MOST_LEFT_OUT: Final = 4  # outlines in turn, the last ones
 _LEFT_OUT_VOXELS: Final = 100_000  # of a box; above, blocks are fine enough to see a leak
+_EARLIER_EXCESS: Final = 0.05  # of the newest outline: as much may what grew before lie outside it
+_EARLIER_MISSED: Final = 0.1  # the same, of what that leaves out
+_MOST_EARLIER: Final = 3  # outlines are taken away, one after the other
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
@@ -62,7 +65,8 @@ def grow_outlines(
 
     From one plane it is grown as `grow` does. From two on the outlines set the shape between
     them, whatever axes they lie across, and the image moves its edge; in each outlined plane the
-    outline holds to within the contour tolerance.
+    outline holds to within the contour tolerance. They are given in the order in which they were
+    drawn: what grew before the newest one counts where it finds that one.
 
     Raises
     ------
@@ -71,22 +75,65 @@ def grow_outlines(
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the outlines")
+    return _grow_planes(images, grid, outlines, settings, _MOST_EARLIER)
+
+
+def _grow_planes(
+    images: FeatureImages,
+    grid: Grid,
+    outlines: Sequence[Outline],
+    settings: GrowSettings,
+    n_earlier: int,
+) -> Grown:
+    """Grow outlines in the order in which they were drawn.
+
+    What grew before the newest one was drawn has a say where it finds that one: the image and the
+    shape may both do worse by a further outline, and then two of three still have it right.
+    """
     start = start_from_outlines(images, grid, outlines, settings)
     by_image = grow_start(images, start, settings)
-    if len({(outline.axis, outline.index) for outline in outlines}) < 2:
+    planes = _join_planes(outlines)
+    if len(planes) < 2:
         return by_image
     by_shape = _grow_shape(images, grid, outlines, start)
     is_leak = np.count_nonzero(by_image.mask) > _LEAK * np.count_nonzero(by_shape.mask)
     n_voxels = int(np.count_nonzero(by_image.mask))
-    if not is_leak and _is_image_trusted(images, grid, outlines, settings, n_voxels):
-        return by_image
-    return by_shape
+    is_trusted = not is_leak and _is_image_trusted(images, grid, planes, settings, n_voxels)
+    chosen = by_image if is_trusted else by_shape
+    if not n_earlier:
+        return chosen
+    earlier = _grow_planes(images, grid, planes[:-1], settings, n_earlier - 1)
+    excess, missed = _compare_plane(earlier, planes[-1], grid, settings.tolerance_mm)
+    if excess > _EARLIER_EXCESS or missed > _EARLIER_MISSED:
+        return chosen
+    return _join_regions(start, grid, (by_image, by_shape, earlier), chosen.notes)
+
+
+def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
+    """Return one outline for each plane, in the order of the first on it."""
+    planes: dict[tuple[int, int], Bools] = {}
+    for outline in outlines:
+        key = (outline.axis, outline.index)
+        planes[key] = planes.get(key, np.False_) | outline.mask
+    return [Outline(axis, index, drawn) for (axis, index), drawn in planes.items()]
+
+
+def _join_regions(
+    start: Start, grid: Grid, regions: Sequence[Grown], notes: tuple[str, ...]
+) -> Grown:
+    """Return what more than half of some regions hold, within what the outlines make sure."""
+    votes = np.zeros(start.box.shape, np.uint8)
+    for region in regions:
+        votes += LabelMap(grid, region.box, region.mask.astype(np.uint8)).cut(start.box)
+    outside = start.outside & ~start.inside
+    held = ((votes > len(regions) // 2) | start.inside) & ~outside
+    return _crop_grown(start, _clean_region(held, start.inside, outside), notes)
 
 
 def _is_image_trusted(
     images: FeatureImages,
     grid: Grid,
-    outlines: Sequence[Outline],
+    planes: Sequence[Outline],
     settings: GrowSettings,
     n_voxels: int,
 ) -> bool:
@@ -97,15 +144,10 @@ def _is_image_trusted(
     lies outside is a leak, which goes on between outlines; one outline with a leak is enough. So is
     a region much larger than those from all outlines but one, which found that one as well.
     """
-    planes: dict[tuple[int, int], Bools] = {}
-    for outline in outlines:
-        key = (outline.axis, outline.index)
-        planes[key] = planes.get(key, np.False_) | outline.mask
-    joined = [Outline(axis, index, drawn) for (axis, index), drawn in planes.items()]
     coarse = replace(settings, most_voxels=min(settings.most_voxels, _LEFT_OUT_VOXELS))
     missed_by_image, missed_by_shape, sizes = [], [], []
-    for left_out in joined[-_MOST_LEFT_OUT:]:
-        rest = [outline for outline in joined if outline is not left_out]
+    for left_out in planes[-_MOST_LEFT_OUT:]:
+        rest = [outline for outline in planes if outline is not left_out]
         start = start_from_outlines(images, grid, rest, settings)
         by_image = grow_start(images, start, coarse)
         excess, missed = _compare_plane(by_image, left_out, grid, settings.tolerance_mm)
@@ -159,7 +201,7 @@ def _grow_shape(
             "lesion and surroundings look alike here: the region follows the outlines' shape, "
             "check it slice by slice",
         )
-    return _crop_grown(start, _clean_region(region, belief), notes)
+    return _crop_grown(start, _clean_region(region, belief.inside, belief.outside), notes)
 
 
 def _weigh_outlines(start: Start, planes: Planes, shape: Shape, radius_mm: float) -> Belief:
@@ -196,14 +238,14 @@ def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> f
     return farthest
 
 
-def _clean_region(region: Bools, belief: Belief) -> Bools:
+def _clean_region(region: Bools, inside: Bools, outside: Bools) -> Bools:
     """Return the parts of a region that hang together with what is sure, their holes filled."""
     parts, count = label(region, _TOUCHING)
     joined = np.zeros(count + 1, np.bool_)
-    joined[parts[belief.inside]] = True
+    joined[parts[inside]] = True
     joined[0] = False
     whole = joined[parts]
-    clean: Bools = (whole | find_holes(whole) | belief.inside) & ~belief.outside
+    clean: Bools = (whole | find_holes(whole) | inside) & ~outside
     return clean
 
 
