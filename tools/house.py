@@ -14,6 +14,7 @@ The limits only ever fall: whoever makes a figure better writes the new one down
 import argparse
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -258,12 +259,14 @@ def walks(names: Iterable[str]) -> dict[str, Walk]:
     make += "mm.make_phantoms('data', 1, shape=shape, progress=False); "
     make += "mm.make_phantom_study('study', shape=shape, progress=False)"
     with tempfile.TemporaryDirectory() as place:
-        subprocess.run([sys.executable, "-c", make], check=True, cwd=place)
+        # whoever runs this has preferences, and a file of them that is there takes calls to read
+        alone = os.environ | {"MAMAMIA_CONFIG_DIR": str(Path(place) / "config")}
+        subprocess.run([sys.executable, "-c", make], check=True, cwd=place, env=alone)
         taken = {}
         for name in names:
             file = Path(place) / f"{name}.json"
             line = [sys.executable, "-c", WALK, str(file), *WALKS[name]]
-            subprocess.run(line, check=True, cwd=place, stdout=subprocess.DEVNULL)
+            subprocess.run(line, check=True, cwd=place, env=alone, stdout=subprocess.DEVNULL)
             n_functions, n_modules, lines = json.loads(file.read_text())
             taken[name] = Walk(n_functions, n_modules, [tuple(line) for line in lines])
     return taken

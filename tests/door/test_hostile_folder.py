@@ -244,7 +244,6 @@ def test_no_command_runs_a_file_of_the_folder_that_it_is_started_in(scripts, hos
     sweep(scripts, hostile, lines)
 
 
-@pytest.mark.night  # by day: tests/cli/test_main.py, test_window_blind.py
 def test_the_window_runs_no_file_of_the_folder_and_started_blind_shows_no_mask(scripts, hostile):
     folder, sprung = hostile
     with Screen() as screen:

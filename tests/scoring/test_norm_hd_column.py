@@ -94,10 +94,11 @@ def test_norm_hd_is_cut_to_one_except_under_official_code():
     assert values == {"official-code": 397 / 150, "paper": 1, "clinical": 1}
 
 
+@pytest.mark.parametrize("n_pairs", [60, pytest.param(200, marks=pytest.mark.night)])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_the_column_is_the_function_on_random_masks(profile):
+def test_the_column_is_the_function_on_random_masks(profile, n_pairs):
     rng = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(n_pairs):
         shape = tuple(int(n) for n in rng.integers(1, 7, 3))
         pair = [labels((rng.random(shape) < rng.random()).astype(np.uint8)) for _ in "ab"]
         score = score_label_maps("A", *pair, profile)
