@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QWidget
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, Qt
+from qtpy.QtWidgets import QApplication, QWidget
 
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
 from napari_mamamia.services.case.show_case import Counting
@@ -206,3 +207,15 @@ def test_a_case_that_is_opened_counts_every_label_again(qtbot, compared):
     compared.cases_flow.open_case("A_2")
     qtbot.waitUntil(lambda: compared.session.case_id == "A_2")
     assert compared.session.counting == Counting(CLINICAL)
+
+
+def test_the_legend_of_a_panel_that_is_gone_heeds_no_text_of_the_viewer(qtbot, viewer, dock):
+    legend = dock.legend
+    legend._canvas = dock  # as in a window, which keeps its overlays when the panel goes
+    legend.show_text("a legend")
+    overlay = viewer.canvas.overlays["mamamia_map"]
+    overlay.font_size += 1
+    legend.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not isalive(legend)
+    overlay.font_size += 1

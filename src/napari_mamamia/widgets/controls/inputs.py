@@ -1,5 +1,6 @@
 """What is done in any window of this program: presses, keys, moves of the mouse."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QPoint, Signal
@@ -35,7 +36,8 @@ class InputWatch(QObject):
         application: Any = QGuiApplication.instance()
         application.focusWindowChanged.disconnect(self._follow_window)
         for window in application.topLevelWindows():
-            window.removeEventFilter(self)
+            with suppress(RuntimeError):
+                window.removeEventFilter(self)
 
     def eventFilter(self, _window: QObject, event: Any) -> bool:
         """Tell of an input; it goes where it was meant to."""
@@ -50,4 +52,6 @@ class InputWatch(QObject):
 
     def _follow_window(self, window: QWindow | None) -> None:
         if window is not None:
-            window.installEventFilter(self)
+            # a collection of garbage may take a window apart while those before it are asked
+            with suppress(RuntimeError):
+                window.installEventFilter(self)

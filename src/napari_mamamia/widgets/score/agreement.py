@@ -5,6 +5,7 @@ What the colours mean is laid on the picture, so that nothing moves as it comes.
 
 from typing import Any, Final
 
+from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from qtpy.QtWidgets import QLabel, QWidget
 
@@ -275,7 +276,8 @@ class AgreementLegend(QLabel):
         return False
 
     def _place_text(self, _event: object = None) -> None:
-        if self._canvas is None or self.isHidden():
+        # the overlays of a viewer outlive the panel, and tell of the size of napari's texts
+        if self._canvas is None or not isalive(self) or self.isHidden():
             return
         room = self._canvas.rect()
         most = room.width() // 2 - _EDGE - round(_LETTER * font_share() * text_scale())

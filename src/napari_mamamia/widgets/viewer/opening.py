@@ -91,9 +91,10 @@ class Opening(WindowPart):
 
         `remembers` says whether it, and a `workspace` that is given, are found again next time.
         """
+        hidden = self._session.blinding
 
         def show(listed: tuple[OpenDataSet, tuple[CaseRow, ...]]) -> None:
-            if self._session.hides_as(listed[0]):
+            if self._session.blinding == hidden:
                 self._show_list(*listed, then_case)
             else:
                 self.open_data_set(path, then_case, workspace, remembers=remembers)
