@@ -449,6 +449,7 @@ def test_a_blind_reader_sees_own_drawings_alone(qtbot, dock, world):
     )
     world.has_reference = False
     dock.session.set_blinding(ALL_HIDDEN)
+    dock.session.set_reader("Ana")
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and bool(items(dock)))
     assert [one.reader for one in items(dock)] == ["Ana"]
