@@ -444,8 +444,8 @@ def test_a_blind_reader_sees_own_drawings_alone(qtbot, dock, world):
         blind = replace(opened.workspace, blinding=ALL_HIDDEN, reader="Ana")
         return replace(opened, workspace=blind)
 
-    dock.cases_flow._services = dock.opening._services = dock.services.replacing(
-        open_data_set=open_blind
+    dock.cases_flow._services = dock.listing._services = dock.opening._services = (
+        dock.services.replacing(open_data_set=open_blind)
     )
     world.has_reference = False
     dock.session.set_blinding(ALL_HIDDEN)

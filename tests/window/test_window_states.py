@@ -193,7 +193,7 @@ def test_a_case_without_reference_and_without_late_phase(
 def test_the_real_slice_opens_and_its_tumour_is_found(
     qtbot, window, panel, real_data, tmp_path, picture
 ):
-    panel.opening.open_data_set(real_data("dce_slice"), None, tmp_path / "workspace")
+    panel.listing.open_data_set(real_data("dce_slice"), None, tmp_path / "workspace")
     wait_open(qtbot, panel, "REAL_001")
     panel.predict()
     qtbot.waitUntil(lambda: panel.session.mask(Role.PREDICTION) is not None, timeout=30_000)

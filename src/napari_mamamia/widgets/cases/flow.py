@@ -6,6 +6,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -18,7 +19,7 @@ _OF_STUDY: Final = tr(
 
 
 class CasesFlow(WindowPart):
-    """Joins the page, the session, opening and saving.
+    """Joins the page, the session, listing, opening and saving.
 
     `ranking_chosen` carries a folder that holds a ranking and no data set.
     """
@@ -26,10 +27,16 @@ class CasesFlow(WindowPart):
     ranking_chosen = Signal(object)
 
     def __init__(
-        self, context: WindowContext, page: CasesPage, opening: Opening, editing: Editing
+        self,
+        context: WindowContext,
+        page: CasesPage,
+        listing: Listing,
+        opening: Opening,
+        editing: Editing,
     ) -> None:
         super().__init__(context)
         self._page = page
+        self._listing = listing
         self._opening = opening
         self._editing = editing
         page.folder_chosen.connect(self.open_data_set)
@@ -50,7 +57,7 @@ class CasesFlow(WindowPart):
             if self._session.opened is not None:
                 self._page.folder.setText(str(self._session.opened.data_set.root))
             return
-        self._leave_case(lambda: self._opening.open_data_set(path, case_id))
+        self._leave_case(lambda: self._listing.open_data_set(path, case_id))
 
     def open_case(self, case_id: str) -> None:
         """Open a case after the present mask is saved."""
@@ -83,7 +90,7 @@ class CasesFlow(WindowPart):
     def _change_workspace(self, folder: Path) -> None:
         if self._reads_study():
             return
-        self._leave_case(lambda: self._opening.change_workspace(folder))
+        self._leave_case(lambda: self._listing.change_workspace(folder))
 
     def _leave_case(self, then: object) -> None:
         def saved(all_saved: bool) -> None:

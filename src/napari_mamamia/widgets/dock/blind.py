@@ -7,6 +7,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.widgets.base.blinding import PAGES, why_hidden
 from napari_mamamia.widgets.base.header import Header
+from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.page import RefinePage
@@ -32,6 +33,7 @@ class BlindFlow(WindowPart):
         header: Header,
         pages: Steps,
         refine_page: RefinePage,
+        listing: Listing,
         opening: Opening,
         editing: Editing,
         readers: Readers,
@@ -40,6 +42,7 @@ class BlindFlow(WindowPart):
         self._header = header
         self._pages = pages
         self._refine_page = refine_page
+        self._listing = listing
         self._opening = opening
         self._editing = editing
         self._readers = readers
@@ -98,4 +101,4 @@ class BlindFlow(WindowPart):
         opened = self._session.opened if context is None else context.opened
         if opened is not None:
             case_id = None if context is None else context.case_id
-            self._opening.open_data_set(opened.data_set.root, case_id)
+            self._listing.open_data_set(opened.data_set.root, case_id)

@@ -19,6 +19,7 @@ from napari_mamamia.widgets.batch.page import BatchPage
 from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
 from napari_mamamia.widgets.cases.flow import CasesFlow
+from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
@@ -115,6 +116,7 @@ class DockParts(QWidget):
     def _make_controllers(self) -> None:
         context, text = self.context, self.canvas_text
         self.opening = Opening(context, text)
+        self.listing = Listing(context, self.opening)
         self.editing = Editing(context)
         self.predicting = Predicting(context)
         self.subtracting = Subtracting(context, text)
@@ -180,14 +182,14 @@ class DockParts(QWidget):
         self.view_flow = ViewFlow(context, self.view_panel, self.planes, *images)
         self.header_flow = HeaderFlow(context, self.header)
         self.readers = Readers(context, self.header, *at_work)
-        self.cases_flow = CasesFlow(context, self.cases_page, *at_work)
+        self.cases_flow = CasesFlow(context, self.cases_page, self.listing, *at_work)
         self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
         self._make_refine()
         self._make_results()
         self.dropping = Dropping(context, self, self.cases_flow)
         self._make_kinetics()
         self._make_jumps()
-        edited = (self.refine_page, *at_work, self.readers)
+        edited = (self.refine_page, self.listing, *at_work, self.readers)
         self.blind = BlindFlow(context, self.header, self.pages, *edited)
 
     def _make_refine(self) -> None:
@@ -267,8 +269,8 @@ class DockParts(QWidget):
     def review_flow(self) -> ReviewFlow:
         """Page Review at work."""
         page = self._fill_page("Review", ReviewPage())
-        people = (self.readers, self.protocols)
-        flow = ReviewFlow(self.context, page, self.opening, self.editing, *people)
+        at_work = (self.listing, self.opening, self.editing)
+        flow = ReviewFlow(self.context, page, *at_work, self.readers, self.protocols)
         flow.shown_wanted.connect(lambda: self.show_page("Review"))
         self.before_accept.follow("Review", flow.reading.list_gaps, page.form.show_gap)
         page.form.changed.connect(self.before_accept.look)

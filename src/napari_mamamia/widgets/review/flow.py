@@ -18,6 +18,7 @@ from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.plan_study import FreezeWish, StudyWish, WishError
 from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
@@ -224,6 +225,7 @@ class ReviewFlow(WindowPart):
         self,
         context: WindowContext,
         page: ReviewPage,
+        listing: Listing,
         opening: Opening,
         editing: Editing,
         readers: Readers,
@@ -234,7 +236,7 @@ class ReviewFlow(WindowPart):
         self._protocols = protocols
         self._folder: Path | None = None
         self.desk: StudyDesk | None = None
-        case = StudyCase(context, opening, editing)
+        case = StudyCase(context, listing, opening, editing)
         self.reading = Reading(context, page.reading, page.form, case, opening, editing)
         self.reading.shown_wanted.connect(self.shown_wanted)
         self.reading.stepped.connect(self.look)

@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -33,8 +34,11 @@ class StudyPlace:
 class StudyCase(WindowPart):
     """Opens cases of a study. `is_at` says whether one is on screen as it should be."""
 
-    def __init__(self, context: WindowContext, opening: Opening, editing: Editing) -> None:
+    def __init__(
+        self, context: WindowContext, listing: Listing, opening: Opening, editing: Editing
+    ) -> None:
         super().__init__(context)
+        self._listing = listing
         self._opening = opening
         self._editing = editing
         self._place: StudyPlace | None = None
@@ -68,7 +72,7 @@ class StudyCase(WindowPart):
         self._place = place
         self._session.names = dict(place.veil.names) or None
         self._notifier.cover = place.veil.cover
-        self._opening.open_data_set(place.data_set, case_id, place.workspace, remembers=False)
+        self._listing.open_data_set(place.data_set, case_id, place.workspace, remembers=False)
 
 
 class ActiveClock(QObject):

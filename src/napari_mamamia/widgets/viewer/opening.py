@@ -1,23 +1,18 @@
-"""Opening data sets and cases: the first phase is on screen before the others are read."""
+"""Opening cases: the first phase is on screen before the others are read."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from qtpy.QtCore import QElapsedTimer, Signal
 
-from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, HiddenError, SaveError
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.context import CaseContext
-from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.case.read_ahead import CaseAhead
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.adapter.adapter import main_view
@@ -38,13 +33,7 @@ from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 
-_log = logging.getLogger(__name__)
-
 _REDRAW_EVERY_MS: Final = 400
-_ONE_DATA_SET: Final = tr(
-    "Blind: this window stays with the data set whose case is open; start "
-    "another window to read another one"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,39 +64,8 @@ class Opening(WindowPart):
         self._late = Turns(self)
         self._warming = Turns(self)
         self.ahead = Ahead(context)
-        self._session.reader_changed.connect(self._on_reader)
 
-    # --------------------------------------------------------------- data set
-
-    def open_data_set(
-        self,
-        path: Path,
-        then_case: str | None = None,
-        workspace: Path | None = None,
-        *,
-        remembers: bool = True,
-    ) -> None:
-        """List a data set; then open `then_case`, or its case where it holds only one.
-
-        `remembers` says whether it, and a `workspace` that is given, are found again next time.
-        """
-        hidden = self._session.blinding
-
-        def show(listed: tuple[OpenDataSet, tuple[CaseRow, ...]]) -> None:
-            if self._session.blinding == hidden:
-                self._show_list(*listed, then_case)
-            else:
-                self.open_data_set(path, then_case, workspace, remembers=remembers)
-
-        self._jobs.start(
-            "list",
-            tr("Opening {name}", name=path.name or path),
-            lambda: self._list_cases(path, workspace, remembers=remembers),
-            show,
-        )
-        self._warm_up()
-
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Let napari do what it does once while the reader chooses a case, a turn for each step."""
         steps = self._scene.warm_up_steps()
 
@@ -118,81 +76,6 @@ class Opening(WindowPart):
         if steps:
             doing = tr("Loading parts of napari")
             self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
-
-    def change_workspace(self, folder: Path) -> None:
-        """Keep this data set's masks in another folder from now on."""
-        opened = self._session.opened
-        if opened is not None:
-            self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
-
-    def _list_cases(
-        self, path: Path, workspace: Path | None, *, remembers: bool
-    ) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
-        session = self._session
-        read_now = session.context
-        opened = self._services.open_data_set(
-            path, workspace, blinding=session.blinding, reader=session.reader, names=session.names
-        )
-        # A mask can be opened as the image of a case, from a folder of masks.
-        is_other = read_now is not None and opened.data_set.root != read_now.opened.data_set.root
-        if session.blinding.is_blind and is_other:
-            raise HiddenError(_ONE_DATA_SET)
-        rows = self._services.case_rows(opened)
-        if remembers:
-            self._remember_data_set(opened.data_set.root, workspace)
-        return opened, rows
-
-    def _remember_data_set(self, root: Path, workspace: Path | None) -> None:
-        preferences = remember_recent(self._services.load_preferences(), root)
-        if workspace is not None:
-            preferences = remember_workspace(preferences, root, workspace)
-        try:
-            self._services.save_preferences(preferences)
-        except SaveError as error:
-            _log.warning("the recent data sets were not remembered: %s", error)
-
-    def _show_list(
-        self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
-    ) -> None:
-        self._jobs.cancel("open")  # of the data set that was listed before
-        is_same_reader = opened.workspace.reader == self._session.reader
-        self._session.set_data_set(opened.read_by(self._session.reader))
-        self._session.set_rows(rows)
-        if not is_same_reader:
-            self.list_again()
-        if opened.warnings:
-            more = (
-                tr(" (and {n_warnings} more)", n_warnings=len(opened.warnings) - 1)
-                if len(opened.warnings) > 1
-                else ""
-            )
-            self._notifier.warn(f"{opened.warnings[0]}{more}")
-        if then_case is None and len(rows) == 1 and not rows[0].files.problems:
-            then_case = rows[0].case_id
-        if then_case is not None:
-            self.open_case(then_case)
-
-    def _on_reader(self) -> None:
-        # A data set that is just being listed looks itself whose masks it showed.
-        if not self._jobs.is_running("list"):
-            self.list_again()
-
-    def list_again(self) -> None:
-        """List what the reader who was named now has, where other readers are hidden."""
-        opened = self._session.opened
-        if opened is None or not opened.workspace.blinding.hides(Hidden.OTHER_READERS):
-            return
-        list_cases = self._services.case_rows
-        self._jobs.start(
-            "list",
-            tr("Listing your masks"),
-            lambda: list_cases(opened),
-            self._session.set_rows,
-            still=lambda: self._session.opened is opened,
-            shown=False,
-        )
-
-    # ------------------------------------------------------------------- case
 
     def open_case(self, case_id: str) -> None:
         """Read a case of the open data set and show it in place of the one on screen."""

@@ -1,0 +1,130 @@
+"""Data sets listed: which cases there are, and whose masks; then one of them is opened."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import HiddenError, SaveError
+from napari_mamamia.core.texts import tr
+from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.opening import Opening
+
+_log = logging.getLogger(__name__)
+
+_ONE_DATA_SET: Final = tr(
+    "Blind: this window stays with the data set whose case is open; start "
+    "another window to read another one"
+)
+
+
+class Listing(WindowPart):
+    """Lists a data set, lists it again for another reader, and has a case of it opened."""
+
+    def __init__(self, context: WindowContext, opening: Opening) -> None:
+        super().__init__(context)
+        self._opening = opening
+        self._session.reader_changed.connect(self._on_reader)
+
+    def open_data_set(
+        self,
+        path: Path,
+        then_case: str | None = None,
+        workspace: Path | None = None,
+        *,
+        remembers: bool = True,
+    ) -> None:
+        """List a data set; then open `then_case`, or its case where it holds only one.
+
+        `remembers` says whether it, and a `workspace` that is given, are found again next time.
+        """
+        hidden = self._session.blinding
+
+        def show(listed: tuple[OpenDataSet, tuple[CaseRow, ...]]) -> None:
+            if self._session.blinding == hidden:
+                self._show_list(*listed, then_case)
+            else:
+                self.open_data_set(path, then_case, workspace, remembers=remembers)
+
+        self._jobs.start(
+            "list",
+            tr("Opening {name}", name=path.name or path),
+            lambda: self._list_cases(path, workspace, remembers=remembers),
+            show,
+        )
+        self._opening.warm_up()
+
+    def change_workspace(self, folder: Path) -> None:
+        """Keep this data set's masks in another folder from now on."""
+        opened = self._session.opened
+        if opened is not None:
+            self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
+
+    def _list_cases(
+        self, path: Path, workspace: Path | None, *, remembers: bool
+    ) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
+        session = self._session
+        read_now = session.context
+        opened = self._services.open_data_set(
+            path, workspace, blinding=session.blinding, reader=session.reader, names=session.names
+        )
+        # A mask can be opened as the image of a case, from a folder of masks.
+        is_other = read_now is not None and opened.data_set.root != read_now.opened.data_set.root
+        if session.blinding.is_blind and is_other:
+            raise HiddenError(_ONE_DATA_SET)
+        rows = self._services.case_rows(opened)
+        if remembers:
+            self._remember_data_set(opened.data_set.root, workspace)
+        return opened, rows
+
+    def _remember_data_set(self, root: Path, workspace: Path | None) -> None:
+        preferences = remember_recent(self._services.load_preferences(), root)
+        if workspace is not None:
+            preferences = remember_workspace(preferences, root, workspace)
+        try:
+            self._services.save_preferences(preferences)
+        except SaveError as error:
+            _log.warning("the recent data sets were not remembered: %s", error)
+
+    def _show_list(
+        self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
+    ) -> None:
+        self._jobs.cancel("open")  # of the data set that was listed before
+        is_same_reader = opened.workspace.reader == self._session.reader
+        self._session.set_data_set(opened.read_by(self._session.reader))
+        self._session.set_rows(rows)
+        if not is_same_reader:
+            self.list_again()
+        if opened.warnings:
+            more = (
+                tr(" (and {n_warnings} more)", n_warnings=len(opened.warnings) - 1)
+                if len(opened.warnings) > 1
+                else ""
+            )
+            self._notifier.warn(f"{opened.warnings[0]}{more}")
+        if then_case is None and len(rows) == 1 and not rows[0].files.problems:
+            then_case = rows[0].case_id
+        if then_case is not None:
+            self._opening.open_case(then_case)
+
+    def _on_reader(self) -> None:
+        # A data set that is just being listed looks itself whose masks it showed.
+        if not self._jobs.is_running("list"):
+            self.list_again()
+
+    def list_again(self) -> None:
+        """List what the reader who was named now has, where other readers are hidden."""
+        opened = self._session.opened
+        if opened is None or not opened.workspace.blinding.hides(Hidden.OTHER_READERS):
+            return
+        list_cases = self._services.case_rows
+        self._jobs.start(
+            "list",
+            tr("Listing your masks"),
+            lambda: list_cases(opened),
+            self._session.set_rows,
+            still=lambda: self._session.opened is opened,
+            shown=False,
+        )
