@@ -131,6 +131,7 @@ def visible_docks(viewer):
 def put_back(qtbot, panel):
     """Bring a used dock to the state of a new one, and prove it."""
     viewer = panel.viewer
+    panel.reading.leave()
     assert show_dock(viewer, "Cases") is panel
     qtbot.waitUntil(lambda: panel.docking.home is not None and panel.isVisible())
     panel.jobs.cancel_all()
@@ -190,6 +191,8 @@ def assert_new(panel):
         "tool": (panel.hand.tool, panel.painting.state.brush),
         "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
         "sides": panel.planes.sides,
+        "reading mode": (panel.reading.is_on, panel.fold.is_folded, panel.fold.is_alone),
+        "picture": canvas_widget(viewer).isVisible(),
         "docks": (visible_docks(viewer), panel.docking.home.isFloating(), panel.isVisible()),
         "page": (panel.page, panel.cases_page.search.text()),
         "marks": panel.marks.is_empty,
@@ -210,6 +213,8 @@ def assert_new(panel):
         "tool": (None, RefineState().brush),
         "views": (Layout.ONE, Layout.ONE, []),
         "sides": Sides(),
+        "reading mode": (False, False, False),
+        "picture": True,
         "docks": (["MAMA-MIA"], False, True),
         "page": ("Cases", ""),
         "marks": True,
