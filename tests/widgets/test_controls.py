@@ -1,8 +1,9 @@
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -110,6 +111,17 @@ def test_the_header_has_room_for_three_masks_and_a_name(qtbot, opened):
         chip = opened.findChild(QAbstractButton, name)
         assert chip.width() >= chip.sizeHint().width(), name
     assert opened.header.reader.width() >= opened.header.reader.sizeHint().width()
+
+
+def test_no_line_of_the_header_is_empty_without_masks(qtbot, dock):
+    dock.show()
+    qtbot.waitExposed(dock)
+    header = dock.header
+    lines = [one.mapTo(header, QPoint(0, 0)).y() for one in (header.keys, header.view)]
+    lines.append(header.reader.mapTo(header, QPoint(0, 0)).y())
+    assert lines == sorted(lines)
+    room = header.reader.height() + header.layout().spacing()
+    assert [later - before > 1.5 * room for before, later in pairwise(lines)] == [False, False]
 
 
 def _wraps(widget):

@@ -94,7 +94,7 @@ class Header(QFrame):
         for line in (self._masks, self._reader_line):
             self._room.addWidget(line)
         self._room.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
+        self._state_line: QWidget = row(self._make_state(), self.reader)
         self._state_line.layout().setStretch(0, 1)
         self._place = MessagePlace()
         self._place.close_wanted.connect(lambda: self.say(Level.HINT, ""))
@@ -183,12 +183,10 @@ class Header(QFrame):
         metrics = self.progress_text.fontMetrics()
         self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.progress_text.setToolTip(f"{title}: {text}")
-        self.view.hide()  # its room is for what runs
         self.state.setCurrentIndex(1)
 
     def hide_progress(self) -> None:
         """Show the saved state again."""
-        self.view.show()
         self.state.setCurrentIndex(0)
 
     def say(self, level: Level, text: str) -> None:
@@ -203,7 +201,6 @@ class Header(QFrame):
 
     def lend(self) -> None:
         """Be without what says where you are and who reads: a line over the picture takes it."""
-        self._put_controls(self._mask_line, self.lesion, self.view)
         for line in (self._case_line, self._state_line):
             line.hide()
         self.saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -220,9 +217,10 @@ class Header(QFrame):
 
     def take_back(self) -> None:
         """Show everything again."""
-        self._put_controls(self._case_line, self.case, self.position, self.lesion)
-        self._put_controls(self._case_line, self.previous, self.next, self.napari, self.keys)
-        self._put_controls(self._state_line, self.state, self.view, self.reader)
+        steps = (self.previous, self.next)
+        self._put_controls(self._case_line, self.case, self.position, *steps)
+        self._put_controls(self._case_line, self.napari, self.keys)
+        self._put_controls(self._state_line, self.state, self.reader)
         for line in (self._case_line, self._state_line):
             line.show()
         self.saved.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -241,12 +239,6 @@ class Header(QFrame):
             QLabel(),
             "header_position",
             tr("Place in the list of cases as it is sorted and searched"),
-        )
-        self.lesion = tool_button(
-            "header_lesion",
-            "◎",
-            with_key(tr("Goes to the tumour: largest part of the mask shown"), "lesion"),
-            self.lesion_wanted.emit,
         )
         self.previous = tool_button(
             "header_previous",
@@ -275,7 +267,7 @@ class Header(QFrame):
         self.reader.setProperty("framed", True)
         self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.reader.setMaximumWidth(_MOST_READER_WIDTH)
-        steps = (self.lesion, self.previous, self.next)
+        steps = (self.previous, self.next)
         line = row(self.case, self.position, *steps, self.napari, self.keys)
         line.layout().setStretch(0, 1)
         return line
@@ -283,6 +275,12 @@ class Header(QFrame):
     def _make_mask_line(self) -> QWidget:
         for chip in self._chips.values():
             chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.lesion = tool_button(
+            "header_lesion",
+            "◎",
+            with_key(tr("Goes to the tumour: largest part of the mask shown"), "lesion"),
+            self.lesion_wanted.emit,
+        )
         self.view = tool_button(
             "header_view",
             tr("View ▾"),
@@ -291,7 +289,7 @@ class Header(QFrame):
         )
         self.view.setCheckable(True)
         self.view.setProperty("framed", True)
-        return row(*self._chips.values(), 1)
+        return row(*self._chips.values(), 1, self.lesion, self.view)
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", tr(str(role)), "", lambda: None)
