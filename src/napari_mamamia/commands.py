@@ -1,4 +1,4 @@
-"""What napari.yaml names: readers, the mask writer, sample data, pages and menu commands.
+"""What napari.yaml names of files: readers, the mask writer, sample data; `menu` has the rest.
 
 Nothing of Qt is imported before a window asks for it.
 """
@@ -25,11 +25,8 @@ from napari_mamamia.services.case.show_case import display_range, looks_like_mas
 from napari_mamamia.services.dicom.look import read_dicom_case
 
 if TYPE_CHECKING:
-    from qtpy.QtWidgets import QWidget
-
     from napari_mamamia.core.case import Case
     from napari_mamamia.widgets.base.layers import LayerTuple
-    from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
 # ------------------------------------------------------------------------ readers
@@ -52,13 +49,13 @@ def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
 def _read_dicom(path: str | list[str]) -> list[Any]:
     """Show in the dock what is in DICOM files; without a window, return the layers of the exam."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.place import show_dock
+    from napari_mamamia.widgets.dock.entry import show_soon
 
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     source = dicom_source(paths) or paths[0]
     viewer = current_viewer()
     if viewer is not None:
-        show_dock(viewer, "Cases").import_dicom(source)
+        show_soon(viewer, "Cases", lambda panel: panel.import_dicom(source))
         return [(None,)]
     return [_case_tuple(read_dicom_case(source))]
 
@@ -66,12 +63,12 @@ def _read_dicom(path: str | list[str]) -> list[Any]:
 def _read_folder(path: str | list[str]) -> list[Any]:
     """Open a data set in the dock; without a window, return the layers of its first case."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.place import show_dock
+    from napari_mamamia.widgets.dock.entry import show_soon
 
     root = Path(path[0] if isinstance(path, list) else path)
     viewer = current_viewer()
     if viewer is not None:
-        show_dock(viewer, "Cases").open_data_set(root)
+        show_soon(viewer, "Cases", lambda panel: panel.open_data_set(root))
         return [(None,)]
     return _layers_of(find_data_set(root).cases[0])
 
@@ -79,13 +76,13 @@ def _read_folder(path: str | list[str]) -> list[Any]:
 def _read_ranking(path: str | list[str]) -> list[Any]:
     """Show a ranking in the dock; without a window there is nothing to show."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.place import show_dock
+    from napari_mamamia.widgets.dock.entry import show_soon
 
     viewer = current_viewer()
     if viewer is None:
         raise MamamiaError("a ranking needs napari's window: open one first")
-    panel = show_dock(viewer, "Batch scoring")
-    panel.leaderboard_flow.open_ranking(Path(path[0] if isinstance(path, list) else path))
+    ranking = Path(path[0] if isinstance(path, list) else path)
+    show_soon(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
     return [(None,)]
 
 
@@ -217,94 +214,3 @@ def _make_sample(spec: PhantomSpec) -> "list[LayerTuple]":
     phantom = make_phantom(spec)
     buffer = phantom.reference.array.astype(np.uint8)
     return [_case_tuple(phantom.case), _role_tuple(phantom.case, "reference", buffer)]
-
-
-# --------------------------------------------------------------- pages and commands
-
-
-def cases_page() -> "QWidget":
-    """Show the viewer's dock on the page Cases; see `page_for_menu`."""
-    return _open_page("Cases")
-
-
-def predict_page() -> "QWidget":
-    """Show the viewer's dock on the page Predict; see `page_for_menu`."""
-    return _open_page("Predict")
-
-
-def refine_page() -> "QWidget":
-    """Show the viewer's dock on the page Refine; see `page_for_menu`."""
-    return _open_page("Refine")
-
-
-def score_page() -> "QWidget":
-    """Show the viewer's dock on the page Score; see `page_for_menu`."""
-    return _open_page("Score")
-
-
-def findings_page() -> "QWidget":
-    """Show the viewer's dock on the page Findings; see `page_for_menu`."""
-    return _open_page("Findings")
-
-
-def kinetics_page() -> "QWidget":
-    """Show the viewer's dock on the page Kinetics; see `page_for_menu`."""
-    return _open_page("Kinetics")
-
-
-def batch_page() -> "QWidget":
-    """Show the viewer's dock on the page Batch; see `page_for_menu`."""
-    return _open_page("Batch scoring")
-
-
-def leaderboard_view() -> "QWidget":
-    """Show the viewer's dock on the page Batch, with the leaderboard below the image."""
-    guest = _open_page("Batch scoring")
-    _show_page("Batch scoring").show_leaderboard()
-    return guest
-
-
-def report_page() -> "QWidget":
-    """Show the viewer's dock on the page Report; see `page_for_menu`."""
-    return _open_page("Report")
-
-
-def export_page() -> "QWidget":
-    """Show the viewer's dock on the page Export; see `page_for_menu`."""
-    return _open_page("Export")
-
-
-def review_page() -> "QWidget":
-    """Show the viewer's dock on the page Review; see `page_for_menu`."""
-    return _open_page("Review")
-
-
-def import_page() -> None:
-    """Show the page Import, where a DICOM folder or zip becomes cases."""
-    _show_page("Cases").show_import()
-
-
-def predict_now() -> None:
-    """Show the page Predict and start, if a case is open."""
-    _show_page("Predict").predict()
-
-
-def score_now() -> None:
-    """Show the page Score, which scores what is on screen."""
-    _show_page("Score")
-
-
-def _open_page(name: str) -> "QWidget":
-    from napari_mamamia.widgets.dock.place import page_for_menu
-
-    return page_for_menu(name)
-
-
-def _show_page(name: str) -> "MamamiaDock":
-    from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.place import show_dock
-
-    viewer = current_viewer()
-    if viewer is None:
-        raise MamamiaError("this command needs napari's window: open one first")
-    return show_dock(viewer, name)

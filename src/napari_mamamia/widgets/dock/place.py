@@ -8,26 +8,20 @@ stays where it is: each move into another dock styles all its controls anew, for
 """
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QWidget
-
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
-    current_viewer,
     fit_title,
     keep_when_closed,
     main_view,
 )
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.dock.entry import DOCK_NAME, finish_waiting
 
-DOCK_NAME: Final = "MAMA-MIA"
 _DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
 _CASE_VARIABLE: Final = "MAMAMIA_CASE"
 _BLIND_VARIABLE: Final = "MAMAMIA_BLIND"
@@ -38,9 +32,15 @@ _PANELS_VARIABLE: Final = "MAMAMIA_PANELS"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
-    """Return the viewer's panel, docked or put away in the window; None where it has none yet."""
+    """Return the viewer's panel, docked or put away in the window; None where it has none yet.
+
+    One that was asked for and waits for a turn is made at once.
+    """
     view = main_view(bare(viewer))
-    panel = None if view is None else view.window().findChild(MamamiaDock)
+    if view is None:
+        return None
+    finish_waiting(view.window())
+    panel = view.window().findChild(MamamiaDock)
     return panel if isinstance(panel, MamamiaDock) else None
 
 
@@ -49,25 +49,6 @@ def show_dock(viewer: Any, page: str) -> MamamiaDock:
     panel = _panel_on(viewer, page)
     _send_home(bare(viewer), panel)
     return panel
-
-
-def page_for_menu(page: str) -> QWidget:
-    """Show the current viewer's panel on a page, and return a guest for napari to dock."""
-    viewer = current_viewer()
-    if viewer is None:
-        raise MissingExtraError("napari", "pyqt6")
-    panel = show_dock(viewer, page)
-    guest = QWidget()
-    guest.setObjectName("mamamia_guest")
-    _act_soon(panel, lambda: _send_away(viewer, guest))
-    return guest
-
-
-def _send_away(viewer: Any, guest: QWidget) -> None:
-    """Take a guest out of the window, with the dock that napari made for it."""
-    with suppress(LookupError):  # whoever called the command has not docked it
-        viewer.window.remove_dock_widget(guest)
-    guest.deleteLater()
 
 
 def _panel_on(viewer: Any, page: str) -> MamamiaDock:
@@ -117,15 +98,6 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     if (root or study) and not shows_napari:
         panel.docking.fitting.connect(panel.reading.begin)
     if study:
-        _act_soon(panel, lambda: panel.open_study(Path(study), reader))
+        call_soon(panel, lambda: panel.open_study(Path(study), reader))
     elif root:
-        _act_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
-
-
-def _act_soon(panel: MamamiaDock, act: Callable[[], None]) -> None:
-    """Act once the present events are through, unless the window was closed by then."""
-    timer = QTimer(panel)
-    timer.setSingleShot(True)
-    timer.timeout.connect(act)
-    timer.timeout.connect(timer.deleteLater)
-    timer.start(0)
+        call_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
