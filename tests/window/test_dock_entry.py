@@ -8,9 +8,10 @@ from threading import Event
 import pytest
 from napari._app_model import get_app_model
 from one_window import visible_docks
-from qtpy.QtCore import QEvent, QTimer
+from qtpy.QtCore import QEvent
 from qtpy.QtWidgets import QApplication, QLabel
 
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.dock import entry
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import dock_of
@@ -41,7 +42,7 @@ def choose(qtbot, menu_item):
     def click(viewer, page):
         done = []
         item = menu_item(viewer, "MAMA-MIA", page)
-        QTimer.singleShot(0, lambda: (item.trigger(), done.append(True)))
+        call_soon(viewer.window._qt_window, lambda: (item.trigger(), done.append(True)))
         qtbot.waitUntil(lambda: bool(done))
         qtbot.wait(60)
 
@@ -170,7 +171,7 @@ def test_other_docks_and_an_open_case_are_as_they_were(qtbot, window, gate, choo
 
 def test_the_command_import_shows_its_page(qtbot, window, gate):
     command = get_app_model().commands.execute_command
-    QTimer.singleShot(0, lambda: command("napari-mamamia.import_dicom"))
+    call_soon(window.window._qt_window, lambda: command("napari-mamamia.import_dicom"))
     qtbot.waitUntil(lambda: bool(waiting_words(window)))
     assert waiting_words(window)
     gate.set()
