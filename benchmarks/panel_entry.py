@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from itertools import pairwise
 
 settings = tempfile.TemporaryDirectory()
 os.environ["NAPARI_CONFIG"] = f"{settings.name}/settings.yaml"
@@ -54,7 +55,7 @@ def main() -> None:
     QTimer.singleShot(0, entry.trigger)
     took = wait_until(lambda: window.findChild(QWidget, "mamamia_dock"))
     rest(SETTLED_MS)
-    late = max(after - before for before, after in zip(beats, beats[1:], strict=False))
+    late = max(after - before for before, after in pairwise(beats))
     found = {name: 1e3 * getattr(account, name) for name in ("longest", "ours", "drawn")}
     found |= {"collected": 1e3 * account.collected, "where": account.where}
     if account.stacks and account.longest >= TOLD_S:
