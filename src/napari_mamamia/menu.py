@@ -71,17 +71,17 @@ def review_page() -> "QWidget":
 
 def import_page() -> None:
     """Show the page Import, where a DICOM folder or zip becomes cases."""
-    _show("Cases", lambda panel: panel.pages.show_import())
+    _show_panel("Cases", lambda panel: panel.pages.show_import())
 
 
 def predict_now() -> None:
     """Show the page Predict and start, if a case is open."""
-    _show("Predict", lambda panel: panel.predict())
+    _show_panel("Predict", lambda panel: panel.predict())
 
 
 def score_now() -> None:
     """Show the page Score, which scores what is on screen."""
-    _show("Score")
+    _show_panel("Score")
 
 
 def _guest_on(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -> "QWidget":
@@ -90,7 +90,7 @@ def _guest_on(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -
     return guest_for_menu(page, use)
 
 
-def _show(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -> None:
+def _show_panel(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -> None:
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_soon
 

@@ -103,20 +103,20 @@ class WaitingPanel(QWidget):
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         QVBoxLayout(self).addWidget(words)
         dock = add_unnoted_dock(viewer.window, self, DOCK_NAME, "right")
-        keep_when_closed(dock, self._leave)
+        keep_when_closed(dock, self._leave_window)
         self._look = QTimer(self)
         self._look.timeout.connect(self._go_on)
         self._look.start(_LOOK_MS)
-        Thread(target=self._import, name="mamamia imports").start()
+        Thread(target=self._import_panel, name="mamamia imports").start()
 
     def finish(self) -> None:
         """Leave, and do what was asked for."""
         asked = self.asked
-        self._leave()
+        self._leave_window()
         for act in asked:
             act()
 
-    def _import(self) -> None:
+    def _import_panel(self) -> None:
         # Each full collection would look at all of napari's objects again: 0.2 to 0.5 s, with the
         # interpreter's lock held.
         with uncollected():
@@ -126,12 +126,12 @@ class WaitingPanel(QWidget):
         if isinstance(self._imported, Failed):
             error = self._imported.error
             _log.error("the panel could not be imported", exc_info=error)
-            self._leave()
+            self._leave_window()
             show_error(tr(_BROKEN).format(_=type(error).__name__, error=error))
         elif self._imported is not None:
             self.finish()
 
-    def _leave(self) -> None:
+    def _leave_window(self) -> None:
         self._look.stop()
         _send_away(self._viewer, self)
 
