@@ -83,9 +83,11 @@ def _go_to_lesion(viewer: "napari.Viewer", panel: "MamamiaDock") -> None:
 
 def _take(data_set: Path, picture: Path) -> None:
     """Show a prediction beside its reference, and its scores."""
+    from napari_mamamia.widgets.base.layers import Role
+
     viewer, panel = _window(data_set, "Cases", FIRST_CASE)
     panel.predict()
-    _wait(lambda: "prediction" in panel.session.masks)
+    _wait(lambda: panel.scene.layer(Role.PREDICTION) is not None)  # a turn after its mask
     _go_to_lesion(viewer, panel)
     viewer.reset_view()
     panel.show_page("Score")
