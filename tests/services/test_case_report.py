@@ -25,6 +25,7 @@ from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.workspace.measurements import append_measurement
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
+from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.findings.case_findings import (
     keep_findings,
@@ -238,6 +239,40 @@ def test_a_new_report_that_is_stopped_before_it_is_whole_leaves_no_folder(
         with pytest.raises(Cancelled):
             report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportWish(has_pdf=True))
         assert list((tmp_path / "reports").iterdir()) == []
+
+
+@with_dots
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_stop_while_the_page_is_half_written_leaves_nothing_and_the_next_one_is_whole(
+    opened, tmp_path, monkeypatch, anew
+):
+    usual, halves = Path.write_bytes, []
+
+    def write(path, data):
+        if b"<html" not in data or halves:
+            return usual(path, data)
+        halves.append(path)
+        usual(path, data[: len(data) // 2])
+        raise Cancelled
+
+    def report_once(existing=Existing.REFUSE):
+        if anew:
+            return report.report_anew(opened, tmp_path / "out", ANYBODY, ReportWish())
+        given = (opened, tmp_path / "out", ANYBODY, ReportWish())
+        return report_cases(*given, existing=existing)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(Cancelled):
+        report_once()
+    assert len(halves) == 1
+    left = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert not {name for name in left if name.startswith((".", "A"))}, "half a page"
+    assert not anew or left == set(), "half a report"
+    report_once(Existing.RESUME)
+    (page,) = (tmp_path / "out").rglob("A.html")
+    assert page.read_text("utf-8").rstrip().endswith("</html>")
+    assert {row["case_id"] for row in rows_of(page.parent / "measures.csv")} == {"A"}
+    assert not list((tmp_path / "out").rglob(".*"))
 
 
 @with_dots

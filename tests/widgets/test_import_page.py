@@ -2,6 +2,7 @@
 
 import importlib.util
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -880,6 +881,42 @@ def test_warnings_of_an_import_stay_on_the_page(qtbot, dock, imports, looked):
     qtbot.waitUntil(lambda: dock.session.case_id == "one")
     assert page.state is ImportState.DONE
     assert "one: no enhancement is seen." in page.note.text()
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_cases_whose_listing_was_stopped_are_listed_once_they_are_asked_for(
+    qtbot, dock, imports, looked, is_other
+):
+    if is_other:
+        dock.open_data_set(Path("/data/before"))
+        qtbot.waitUntil(lambda: dock.session.opened is not None)
+    imports.summary = ImportSummary((imported("one", ("no enhancement is seen",)),))
+    page = looked("one")
+    usual, held = dock.listing._list_cases, [True]
+
+    def wait(*given, **named):
+        while held:
+            report_progress(0, 1, "Listing")
+            time.sleep(0.01)
+        return usual(*given, **named)
+
+    dock.listing._list_cases = wait
+    click(page.start)
+    qtbot.waitUntil(lambda: dock.jobs.is_running("list"))
+    qtbot.waitUntil(lambda: page.state is ImportState.DONE)
+    click(dock.findChild(QWidget, "header_cancel"))
+    qtbot.waitUntil(lambda: not dock.jobs.is_running("list"))
+    assert page.to_cases.isVisible()
+    held.clear()
+    click(page.to_cases)
+    assert dock.pages.shown is dock.cases_page
+    qtbot.waitUntil(lambda: dock.session.opened and dock.session.opened.data_set.root == OUT)
+    qtbot.waitUntil(lambda: "one" in dock.session.rows)
+    assert dock.session.case is None, "to list was asked for, not to open"
+    click(dock.cases_page.to_import)
+    click(dock.findChild(QWidget, "import_back"))
+    qtbot.wait(20)
+    assert not dock.jobs.is_running("list"), "it is listed once"
 
 
 def test_dicom_of_one_study_can_be_opened_as_it_lies_there(qtbot, dock, imports, looked):

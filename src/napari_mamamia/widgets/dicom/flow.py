@@ -39,6 +39,7 @@ class ImportFlow(WindowPart):
         super().__init__(context)
         self.page = page
         self._open = open_data_set
+        self._imported: tuple[Path, str] | None = None
         self.choosing = Choosing(context, page)
         page.source_wanted.connect(self.look)
         page.import_wanted.connect(self._import_choices)
@@ -122,7 +123,8 @@ class ImportFlow(WindowPart):
         is_one = is_whole and len(self.choosing.choices) == 1
         if looked is not None and is_one:
             self._session.set_dicom_study(looked.source)
-        self._open(out, summary.imported[0].case_id)
+        self._imported = (out, summary.imported[0].case_id)
+        self._open(*self._imported)
         if level == "hint":
             self._notifier.hint(text)
             self._go_back()
@@ -147,6 +149,17 @@ class ImportFlow(WindowPart):
     def _leave_page(self) -> None:
         self._cancel_jobs()
         self._go_back()
+        self._list_imported()
+
+    def _list_imported(self) -> None:
+        """List what was imported where that was stopped before: its cases are asked for now."""
+        imported, self._imported = self._imported, None
+        if imported is None or self._jobs.is_running("list"):
+            return
+        (out, case_id), opened = imported, self._session.opened
+        is_listed = opened is not None and opened.data_set.root == out
+        if not is_listed or case_id not in self._session.rows:
+            self._open(out, None)
 
     def _go_back(self) -> None:
         self.choosing.forget()
