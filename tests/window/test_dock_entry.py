@@ -12,9 +12,10 @@ from qtpy.QtCore import QEvent
 from qtpy.QtWidgets import QApplication, QLabel
 
 from napari_mamamia.widgets.controls.soon import call_soon
-from napari_mamamia.widgets.dock import entry
+from napari_mamamia.widgets.dock import entry, place
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import dock_of
+from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = pytest.mark.window
 PLUGIN = "napari-mamamia"
@@ -99,6 +100,69 @@ def test_the_cross_of_what_waits_takes_the_wish_back(qtbot, window, gate, choose
     panel = wait_for_panel(qtbot, window)
     assert panel.page == "Predict"
     panel.close_down()
+
+
+def test_a_panel_that_was_made_when_the_wish_was_taken_back_comes_at_the_next_click(
+    qtbot, window, gate, choose, monkeypatch
+):
+    made, real = [], place.make_panel
+
+    def make_and_cross(viewer, **how):
+        made.append(real(viewer, **how))
+        window.window._qt_window.findChild(entry.WaitingPanel)._look.setInterval(500)
+        call_soon(
+            window.window._qt_window,
+            window.window._wrapped_dock_widgets["MAMA-MIA"].destroyOnClose,
+        )
+        return made[-1]
+
+    monkeypatch.setattr(place, "make_panel", make_and_cross)
+    choose(window, "Score")
+    gate.set()
+    qtbot.waitUntil(lambda: bool(made))
+    qtbot.wait(200)
+    assert not window.window.dock_widgets
+    assert made_panels(window) == made
+    choose(window, "Predict")
+    qtbot.waitUntil(made[0].isVisible)
+    assert made_panels(window) == made
+    assert made[0].page == "Predict"
+    made[0].close_down()
+
+
+def test_pages_come_a_turn_each_and_the_one_asked_for_at_once(qtbot, window, gate, choose):
+    choose(window, "Report")
+    gate.set()
+    qtbot.waitUntil(lambda: bool(made_panels(window)) and made_panels(window)[0].isVisible())
+    (panel,) = made_panels(window)
+    assert panel.pages.shown is panel.report_page
+    qtbot.waitUntil(lambda: not panel.pages.still_to_come and not panel.docking.is_filling)
+    late = {"batch_flow", "review_flow", "report_flow", "export_flow", "import_flow", "keys_panel"}
+    assert late <= vars(panel).keys()
+    qtbot.waitUntil(lambda: panel.docking._is_fitted)
+    for page in PAGES:
+        panel.show_page(page)
+        assert panel.pages.shown.isVisible(), page
+    panel.close_down()
+
+
+def test_a_panel_that_cannot_be_made_is_told_once(qtbot, window, gate, choose, monkeypatch):
+    said = []
+    monkeypatch.setattr(entry, "show_error", said.append)
+    with monkeypatch.context() as broken:
+
+        def fail(_viewer, **_how):
+            raise AttributeError("no such part")
+
+        broken.setattr(place, "make_panel", fail)
+        choose(window, "Score")
+        gate.set()
+        qtbot.waitUntil(lambda: bool(said))
+        qtbot.wait(100)
+    assert len(said) == 1
+    assert not window.window.dock_widgets
+    choose(window, "Score")
+    wait_for_panel(qtbot, window).close_down()
 
 
 def test_a_window_that_is_closed_meanwhile_gets_no_panel(qtbot, make_napari_viewer, gate, choose):

@@ -52,10 +52,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         The viewer, a `ViewerModel`, or napari's proxy of one.
     services
         The calls that the pages make; tests pass fakes.
+    is_gradual
+        Whether pages come into their places by `fill_by_turns`, or when they are asked for.
     """
 
-    def __init__(self, napari_viewer: Any, services: Services | None = None) -> None:
+    def __init__(
+        self, napari_viewer: Any, services: Services | None = None, *, is_gradual: bool = False
+    ) -> None:
         super().__init__()
+        self.is_gradual = is_gradual
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
         tend_canvas(main_view(self.viewer))
@@ -76,7 +81,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._lay_out()
         self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self._top)
         self._connect_parts()
-        if main_view(self.viewer) is not None:
+        if main_view(self.viewer) is not None and not is_gradual:
             # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
             self.pages.make_pages()
         rooms = self.case_line, self, self.results
@@ -92,6 +97,12 @@ class MamamiaDock(ReadingOrder, DockParts):
     def page(self) -> str:
         """The name of the page on screen."""
         return self.pages.page
+
+    def fill_by_turns(self) -> None:
+        """Put the pages into their places, a turn each, in a panel that is docked; then fit it."""
+        steps = [partial(self.pages.make_pages, name) for name in self.pages.still_to_come]
+        self.docking.is_filling = True
+        Turns(self).start([*steps, self.docking.end_filling])
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if named, a case of it."""

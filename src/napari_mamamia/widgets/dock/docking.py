@@ -71,6 +71,8 @@ class Docking(WindowPart):
         The docks it was put into since it was last at home; `place` empties this.
     is_folding
         While this is set the panel goes out of sight and its tool stays in hand.
+    is_filling
+        While this is set pages come into the panel, and its width waits for `end_filling`.
     """
 
     shown = Signal()
@@ -96,6 +98,7 @@ class Docking(WindowPart):
         self.docks: list[QDockWidget] = []
         self.was_warned = False
         self.is_folding = False
+        self.is_filling = False
         self._is_fitted = False
         self._made_room: list[QDockWidget] = []
         self._size_told = self._last_said = ""
@@ -174,7 +177,7 @@ class Docking(WindowPart):
 
     def widen(self, width: int) -> None:
         """Take the dock's width anew where a page that was just made needs more than there is."""
-        if width > self._panel.contentsRect().width():
+        if width > self._panel.contentsRect().width() and not self.is_filling:
             self.take_width()
 
     def _follow_font(self, _event: object = None) -> None:
@@ -220,9 +223,14 @@ class Docking(WindowPart):
 
     def _fit_soon(self) -> None:
         """Measure the pages in a turn of its own: first of all they are dressed for it, 40 ms."""
-        if not self._is_fitted and self.home is not None:
+        if not self._is_fitted and self.home is not None and not self.is_filling:
             self._width()
             call_soon(self._panel, self._fit_into_screen)
+
+    def end_filling(self) -> None:
+        """Measure the panel and bring the window into its screen, now that it has all pages."""
+        self.is_filling = False
+        self._fit_soon()
 
     def _fit_into_screen(self) -> None:
         """Bring the window into its screen, once: napari shows it after it made the docks."""

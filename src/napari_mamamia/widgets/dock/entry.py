@@ -28,7 +28,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     keep_when_closed,
     main_view,
 )
-from napari_mamamia.widgets.base.notify import Failed, Outcome, outcome_of
+from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome, outcome_of
 from napari_mamamia.widgets.controls.soon import call_soon
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def show_soon(viewer: Any, page: str, use: "Use | None" = None) -> None:
     waiting = None if view is None else view.window().findChild(WaitingPanel)
     if waiting is not None:
         waiting.asked.append(partial(_show_page, viewer, page, use))
-    elif view is None or QThread.currentThread().loopLevel() == 0 or _is_imported():
-        _show_page(viewer, page, use)
+    elif view is None or QThread.currentThread().loopLevel() == 0:
+        _show_page(viewer, page, use, False)
+    elif _is_imported():
+        _show_page(viewer, page, use, True)
     else:
         WaitingPanel(viewer, partial(_show_page, viewer, page, use))
 
@@ -91,12 +93,13 @@ class WaitingPanel(QWidget):
         What is done once the panel's modules are there, in this order.
     """
 
-    def __init__(self, viewer: Any, act: Callable[[], object]) -> None:
+    def __init__(self, viewer: Any, act: Callable[[bool], object]) -> None:
         super().__init__()
         self.setObjectName("mamamia_waiting")
         self.asked = [act]
         self._viewer = viewer
         self._imported: Outcome[object] | None = None
+        self._panel: MamamiaDock | None = None
         words = QLabel(tr("MAMA-MIA is being loaded..."))
         words.setObjectName("mamamia_waiting_words")
         words.setToolTip(tr("The panel comes in a few seconds; the image can be used meanwhile"))
@@ -109,12 +112,17 @@ class WaitingPanel(QWidget):
         self._look.start(_LOOK_MS)
         Thread(target=self._import_panel, name="mamamia imports").start()
 
-    def finish(self) -> None:
-        """Leave, and do what was asked for."""
+    def finish(self, *, is_gradual: bool = False) -> None:
+        """Leave, and do what was asked for, with a panel that has all its pages or is gradual."""
         asked = self.asked
+        panel, self._panel = self._panel, None
+        if panel is not None:
+            self.destroyed.disconnect(panel.deleteLater)
         self._leave_window()
+        if panel is not None:
+            import_module(_PLACE).dock_gradually(self._viewer, panel)
         for act in asked:
-            act()
+            act(is_gradual)
 
     def _import_panel(self) -> None:
         # Each full collection would look at all of napari's objects again: 0.2 to 0.5 s, with the
@@ -124,15 +132,30 @@ class WaitingPanel(QWidget):
 
     def _go_on(self) -> None:
         if isinstance(self._imported, Failed):
-            error = self._imported.error
-            _log.error("the panel could not be imported", exc_info=error)
-            self._leave_window()
-            show_error(tr(_BROKEN).format(_=type(error).__name__, error=error))
+            self._tell_failure(self._imported.error)
+        elif self._imported is not None and self._panel is None:
+            place: Any = import_module(_PLACE)
+            outcome = outcome_of(lambda: place.make_panel(self._viewer, is_gradual=True))
+            if isinstance(outcome, Finished):
+                # Without a parent: in the window Qt would dress it, and once more in its dock.
+                self._panel = outcome.result
+                self.destroyed.connect(outcome.result.deleteLater)
+            elif isinstance(outcome, Failed):
+                self._tell_failure(outcome.error)
         elif self._imported is not None:
-            self.finish()
+            self.finish(is_gradual=True)
+
+    def _tell_failure(self, error: Exception) -> None:
+        _log.error("the panel could not be made", exc_info=error)
+        self._leave_window()
+        show_error(tr(_BROKEN).format(_=type(error).__name__, error=error))
 
     def _leave_window(self) -> None:
         self._look.stop()
+        if self._panel is not None:  # it is put away in the window: `dock_of` finds it there
+            self.destroyed.disconnect(self._panel.deleteLater)
+            self._panel.setParent(self.window())
+            self._panel.hide()
         _send_away(self._viewer, self)
 
 
@@ -148,7 +171,7 @@ def _is_imported() -> bool:
     return hasattr(sys.modules.get(_PLACE), "show_dock")  # a module's functions come last
 
 
-def _show_page(viewer: Any, page: str, use: "Use | None") -> None:
-    panel = import_module(_PLACE).show_dock(viewer, page)
+def _show_page(viewer: Any, page: str, use: "Use | None", is_gradual: bool) -> None:
+    panel = import_module(_PLACE).show_dock(viewer, page, is_gradual=is_gradual)
     if use is not None:
         use(panel)

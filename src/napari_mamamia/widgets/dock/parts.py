@@ -1,7 +1,7 @@
 """What the dock is made of: the parts of one viewer's window, made in the order they need."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from qtpy.QtWidgets import QWidget
@@ -87,10 +87,13 @@ class DockParts(QWidget):
 
     Attributes
     ----------
+    is_gradual
+        Whether pages come into their places a turn each, or when they are asked for.
     farewells
         What such parts do as the window closes.
     """
 
+    is_gradual: bool
     viewer: Any
     session: Session
     services: Services
@@ -173,7 +176,10 @@ class DockParts(QWidget):
             "Import": lambda: self.import_flow,
             "Keys": lambda: self.keys_panel,
         }
-        self.pages = Steps(pages, late, self.view_panel)
+        placed = {name: partial(self._fill_page, name, page) for name, page in pages.items()}
+        self.pages = Steps(placed | late, self.view_panel)
+        if not self.is_gradual:
+            self.pages.make_pages(*placed)
         self.pages.setParent(self)
 
     def _make_flows(self) -> None:

@@ -44,20 +44,33 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
     return panel if isinstance(panel, MamamiaDock) else None
 
 
-def show_dock(viewer: Any, page: str) -> MamamiaDock:
-    """Show the viewer's dock on a page, and return the panel."""
-    panel = _panel_on(viewer, page)
+def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDock:
+    """Show the viewer's dock on a page, and return the panel.
+
+    One that is new has all its pages; a gradual one has those that are asked for, and the others
+    come a turn each.
+    """
+    panel = dock_of(viewer) or make_panel(viewer, is_gradual=is_gradual)
+    if not is_gradual:
+        panel.pages.make_pages()
+    elif panel.docking.home is None:
+        dock_gradually(viewer, panel)
+    panel.show_page(page)
     _send_home(bare(viewer), panel)
     return panel
 
 
-def _panel_on(viewer: Any, page: str) -> MamamiaDock:
-    panel = dock_of(viewer)
-    if panel is None:
-        panel = MamamiaDock(viewer)
-        _open_what_was_named(panel)
-    panel.show_page(page)
+def make_panel(viewer: Any, *, is_gradual: bool) -> MamamiaDock:
+    """Return a new panel, which `show_dock` docks; a gradual one is still without pages."""
+    panel = MamamiaDock(viewer, is_gradual=is_gradual)
+    _open_what_was_named(panel)
     return panel
+
+
+def dock_gradually(viewer: Any, panel: MamamiaDock) -> None:
+    """Dock a panel without pages, which come a turn each: Qt dresses anew what it finds in it."""
+    _send_home(bare(viewer), panel)
+    panel.fill_by_turns()
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:

@@ -170,11 +170,10 @@ class Steps(QObject):
 
     Parameters
     ----------
-    pages
-        By their names in `SECTIONS`, those that are there from the start.
     late
-        What makes the others, Import and Keys too, when they are first shown: each calls `fill`.
-        Import stands in the work list in place of Cases, Keys in front of whatever is shown.
+        What makes each page by its name in `SECTIONS`, Import and Keys too, when it is first shown
+        if not before: it calls `fill`. Import stands in the work list in place of Cases, Keys in
+        front of whatever is shown.
     view
         How the image is shown; in its section, or wherever it is put.
 
@@ -193,7 +192,6 @@ class Steps(QObject):
 
     def __init__(
         self,
-        pages: Mapping[str, QWidget],
         late: Mapping[str, Callable[[], object]],
         view: ViewPanel,
     ) -> None:
@@ -202,7 +200,7 @@ class Steps(QObject):
         self.view_home = column(self.measure, 1)
         self.view_home.setObjectName("view")
         self._late = dict(late)
-        by_name = {name: QWidget() for name in late} | {"View": self.view_home} | dict(pages)
+        by_name = {name: QWidget() for name in late} | {"View": self.view_home}
         self._import = PageArea(by_name["Import"], "import_page_area")
         self._keys = PageArea(by_name["Keys"], "keys_page_area")
         self._reasons: dict[str, str] = {}
@@ -216,8 +214,6 @@ class Steps(QObject):
             StepPanel(step, [by_name[name] for name in step.sections], after)
             for step, after in zip(STEPS, self._next_buttons, strict=True)
         ]
-        for page in pages.values():
-            self._join_page(page)
         for panel in (self.work_list, *self.panels):
             panel.turned.connect(self._click_section)
             self.stack.addWidget(panel)
@@ -280,6 +276,11 @@ class Steps(QObject):
         for name in names or tuple(self._late):
             if name in self._late:
                 self._late[name]()
+
+    @property
+    def still_to_come(self) -> tuple[str, ...]:
+        """The names of the pages that `make_pages` would make."""
+        return tuple(self._late)
 
     def shut(self, reasons: Mapping[str, str]) -> None:
         """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
