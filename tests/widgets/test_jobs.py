@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 import time
 
@@ -451,3 +453,38 @@ def test_work_that_waits_its_turn_can_be_stopped(qtbot, runner):
     assert outcomes == [Stopped()]
     lets_go.set()
     assert runner.wait(60)
+
+
+ENDING = """
+import pathlib, sys, threading, time
+from qtpy.QtCore import QCoreApplication
+from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.core.progress import report_progress
+application, half, begun = QCoreApplication([]), pathlib.Path(sys.argv[1]), threading.Event()
+def write():
+    half.write_text("half")
+    try:
+        begun.set()
+        while True:
+            report_progress(0, 1)
+            time.sleep(0.01)
+    finally:
+        time.sleep(float(sys.argv[2]))  # a slow disk
+        half.unlink()
+runner = JobRunner(Notifier())
+runner.start("export", "Exporting", write, lambda _: None)
+begun.wait()
+runner.cancel_all()
+"""
+
+
+@pytest.mark.parametrize(("slow_s", "is_left"), [(1, False), (60, True)])
+def test_a_program_that_ends_lets_a_stopped_job_take_back_what_is_half(tmp_path, slow_s, is_left):
+    half = tmp_path / "half"
+    command = [sys.executable, "-c", ENDING, str(half), str(slow_s)]
+    begun = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert half.exists() is is_left
+    assert time.monotonic() - begun < 55, "a disk that hangs holds nobody"

@@ -1,5 +1,6 @@
 """Running jobs in threads: progress, cancel, one outcome; only the newest answer counts."""
 
+import atexit
 import logging
 import threading
 import time
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 # Each report is an event of the GUI thread: one that reports at every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
 _POLL_S = 0.05
+_LAST_S = 5.0
+"""What a program that ends waits for a job that was stopped; the system's share may hang longer."""
 _STOPPED = tr("{}: stopped")
 _TOO_LATE = tr("{} is writing its files by now: it ends by itself in a moment")
 
@@ -101,10 +104,16 @@ class _Worker(QObject):
             target=self._run_thread, name=tr("job {title}", title=ticket.title), daemon=True
         )
 
+    def start(self) -> None:
+        """Begin; a program that ends meanwhile gives the job a moment to take back what is half."""
+        atexit.register(self.thread.join, _LAST_S)
+        self.thread.start()
+
     def _run_thread(self) -> None:
         with listening(self._report_progress):
             # Kept as well as sent: `finish` takes it where the event loop turns no more.
             self.outcome = outcome_of(self._run_work)
+        atexit.unregister(self.thread.join)
         self._emit_value("ended", self.outcome)
 
     def _run_work(self) -> Any:
@@ -223,7 +232,7 @@ class JobRunner(QObject):
         self._newest[lane] = ticket.number
         self._waiting[ticket.number] = answers
         self.started.emit(ticket)
-        worker.thread.start()
+        worker.start()
         return ticket
 
     def cancel(self, lane: str) -> None:
