@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.smartpaint.evidence.near import find_near
 from napari_mamamia.smartpaint.evidence.scene import Scene
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
@@ -210,14 +211,24 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
     # No voxel is less deep than the finest spacing.
     if min(spacing_mm) <= _DEEP[0]:
         part = box.grown((1, 1, 1), inside.shape).slices
-        depth = distance_transform_edt(inside[part], spacing_mm)
         inner = np.zeros(inside.shape, np.bool_)
-        inner[part] = inside[part] & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
+        inner[part] = _find_deep(inside[part], spacing_mm)
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
     part = box.grown(margin, inside.shape).slices
-    distance = distance_transform_edt(~inside[part], spacing_mm)
-    outer[part] = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
+    outer[part] = find_near(inside[part], spacing_mm, _AROUND_MM[1])
+    outer[part] &= ~find_near(inside[part], spacing_mm, _AROUND_MM[0])
     return inner, outer
+
+
+def _find_deep(inside: Bools, spacing_mm: Sequence[float]) -> Bools:
+    """Return what lies well within a mask: deeper than 1 mm, or than a share of a thin one."""
+    least, share = _DEEP
+    outside = ~inside
+    if not find_near(outside, spacing_mm, least / share).all():
+        return inside & ~find_near(outside, spacing_mm, least)
+    depth = distance_transform_edt(inside, spacing_mm)
+    deep: Bools = inside & (depth > min(least, share * depth.max()))
+    return deep
 
 
 def weigh_image(

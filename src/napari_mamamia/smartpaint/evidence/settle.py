@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_edt, label
+from scipy.ndimage import label
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.smartpaint.evidence.appearance import (
@@ -17,6 +17,7 @@ from napari_mamamia.smartpaint.evidence.appearance import (
     weigh_image,
 )
 from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
+from napari_mamamia.smartpaint.evidence.near import find_near
 from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, refine_mask
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
@@ -226,11 +227,9 @@ def _widen_window(scene: Scene) -> Bools:
     # A shell as thick as the circle: who presses into a thin shell does not ask for more.
     shell_mm = max(_SHELL[0] * scene.radius_mm, _SHELL[1])
     if scene.is_adding:
-        away = distance_transform_edt(~lesion[part], scene.spacing_mm)
-        window[part] |= away <= min(scene.whole_mm, shell_mm)
+        window[part] |= find_near(lesion[part], scene.spacing_mm, min(scene.whole_mm, shell_mm))
     else:
-        depth = distance_transform_edt(lesion[part], scene.spacing_mm)
-        window[part] |= lesion[part] & (depth <= shell_mm)
+        window[part] |= lesion[part] & find_near(~lesion[part], scene.spacing_mm, shell_mm)
     return window
 
 
