@@ -16,7 +16,14 @@ from napari_mamamia.smartpaint.evidence.appearance import (
     take_values,
     weigh_image,
 )
-from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
+from napari_mamamia.smartpaint.evidence.marks import (
+    MOST_COUNT,
+    Marks,
+    Words,
+    count_seen,
+    hold_words,
+    pack_marks,
+)
 from napari_mamamia.smartpaint.evidence.near import find_near
 from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, refine_mask
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
@@ -157,56 +164,62 @@ def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
     energy.lowest[where] = energy.highest[where] = mask[where]
 
 
-def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> NDArray[np.uint16]:
+def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     """Return the marks after a stroke.
 
     A circle pulls: fully within half of it, not at all at its edge, later strokes over earlier
     ones. Where it changed the mask the voxels are held; where it asked in vain that is counted.
     """
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
-    hold_changes = settled.hold != scene.marks.hold
-    part = Box.around(circle | settled.window | hold_changes).slices
-    circle, before, after = circle[part], scene.mask[part], settled.mask[part]
-    old, window = scene.marks, settled.window[part]
-    marks = Marks(old.pull[part], old.hold[part], old.count[part], old.seen[part])
-    sign = np.float32(1 if scene.is_adding else -1)
-    share, pull = np.empty((2, *circle.shape), np.float32)
-    _pull_circle(scene, part, out=pull, share=share)
-    hold = settled.hold[part].copy()
-    changed = (after != before) & circle
-    np.copyto(hold, int(sign), where=changed)
-    in_vain = circle & (after != scene.is_adding)
-    same = marks.pull * sign >= 0
-    count = marks.count * (same | ~circle)
-    count += in_vain
-    np.minimum(count, MOST_COUNT, out=count)
-    count *= in_vain | ~circle
-    left_alone = window & ~circle & (after == before)
-    seen = marks.seen + left_alone
-    np.minimum(seen, MOST_SEEN, out=seen)
-    touched = circle | left_alone | (hold != marks.hold)
     out = words.copy()
-    np.copyto(out[part], pack_marks(Marks(pull, hold, count, seen)), where=touched)
+    left_alone = settled.mask == scene.mask
+    left_alone &= settled.window
+    left_alone &= ~circle
+    count_seen(out, left_alone)
+    held = settled.hold != scene.marks.hold
+    held &= ~circle
+    if held.any():
+        hold_words(out, held, settled.hold)
+    part = Box.around(circle).slices
+    _mark_circle(scene, settled, part, circle[part], out[part])
     return out
 
 
-def _pull_circle(scene: Scene, part: Piece, out: Floats, share: Floats) -> None:
-    """Write the pull after a stroke into `out`: a share of it is the stroke's; `share` is used up.
+def _mark_circle(scene: Scene, settled: Settled, part: Piece, circle: Bools, out: Words) -> None:
+    """Write the marks of a stroke's circle into `out`, both of the part's shape."""
+    before, after, old = scene.mask[part], settled.mask[part], scene.marks
+    sign = np.float32(1 if scene.is_adding else -1)
+    pull = _pull_circle(scene, part, old.pull[part].copy())
+    hold = settled.hold[part].copy()
+    np.copyto(hold, int(sign), where=after != before)
+    # Where a stroke of its sign asked before, and asks in vain again.
+    count = old.count[part] * (old.pull[part] * sign >= 0)
+    in_vain = after != scene.is_adding
+    count += in_vain
+    np.minimum(count, MOST_COUNT, out=count)
+    count *= in_vain
+    np.copyto(out, pack_marks(Marks(pull, hold, count, old.seen[part])), where=circle)
+
+
+def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
+    """Make of the pull before a stroke that after it, in place: a share of it is the stroke's.
 
     It is 1 within half of the circle, 0 from its edge on and in voxels that stay.
     """
-    away, closed, pull = scene.away[part], scene.closed[part], scene.marks.pull[part]
-    np.copyto(out, pull)
+    away, closed = scene.away[part], scene.closed[part]
     circle = Box.around(away < scene.radius_mm).slices
-    out, share = out[circle], share[circle]
-    np.divide(away[circle], np.float32(scene.radius_mm), out=share)
+    share = away[circle] / np.float32(scene.radius_mm)
     np.subtract(1, share, out=share)
     share *= 2
     np.clip(share, 0, 1, out=share)
     share[closed[circle]] = 0
-    np.subtract(1, share, out=out)
-    out *= pull[circle]
-    out += np.negative(share, out=share, where=not scene.is_adding)
+    inside = pull[circle]
+    inside *= 1 - share
+    if scene.is_adding:
+        inside += share
+    else:
+        inside -= share
+    return pull
 
 
 def _widen_window(scene: Scene) -> Bools:
@@ -260,7 +273,8 @@ def _make_energy(
     """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
     mask, held, may_change = scene.mask[part], hold[part], window[part]
     evidence, prior, lowest, highest = np.empty((4, *mask.shape), np.float32)
-    _pull_circle(scene, part, out=evidence, share=prior)
+    np.copyto(evidence, scene.marks.pull[part])
+    _pull_circle(scene, part, evidence)
     _weigh_mask(scene, part, out=prior)
     np.negative(prior, out=prior, where=~mask)
     evidence += prior
