@@ -215,17 +215,17 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
         inner[part] = _find_deep(inside[part], spacing_mm)
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
     part = box.grown(margin, inside.shape).slices
-    outer[part] = find_near(inside[part], spacing_mm, _AROUND_MM[1])
-    outer[part] &= ~find_near(inside[part], spacing_mm, _AROUND_MM[0])
+    touching, around = find_near(inside[part], spacing_mm, *_AROUND_MM)
+    outer[part] = around & ~touching
     return inner, outer
 
 
 def _find_deep(inside: Bools, spacing_mm: Sequence[float]) -> Bools:
     """Return what lies well within a mask: deeper than 1 mm, or than a share of a thin one."""
     least, share = _DEEP
-    outside = ~inside
-    if not find_near(outside, spacing_mm, least / share).all():
-        return inside & ~find_near(outside, spacing_mm, least)
+    edge, rim = find_near(~inside, spacing_mm, least, least / share)
+    if not rim.all():
+        return inside & ~edge
     depth = distance_transform_edt(inside, spacing_mm)
     deep: Bools = inside & (depth > min(least, share * depth.max()))
     return deep

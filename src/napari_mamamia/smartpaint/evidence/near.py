@@ -1,6 +1,7 @@
 """What lies near a mask: the answer that a distance transform gives, in a tenth of its time."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -14,8 +15,8 @@ Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 
-def find_near(mask: Bools, spacing_mm: Sequence[float], reach_mm: float) -> Bools:
-    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm``, the same bits.
+def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> list[Bools]:
+    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each, the same bits.
 
     A distance transform finds the nearest voxel for each voxel. Here rows of the mask are widened,
     packed eight voxels to a byte, and laid over each other at each offset of planes and rows.
@@ -24,26 +25,22 @@ def find_near(mask: Bools, spacing_mm: Sequence[float], reach_mm: float) -> Bool
     ----------
     mask
         bool ``(z, y, x)``.
-    reach_mm
+    reaches_mm
         0 or more.
     """
-    widths = _measure_rows(mask.shape, spacing_mm, reach_mm)
-    n_shifts = 0 if widths is None else int(np.count_nonzero(widths >= 0))
-    if widths is None or n_shifts * _VOXELS_A_SHIFT > mask.size or not mask.any():
-        near: Bools = distance_transform_edt(~mask, spacing_mm) <= reach_mm
-        return near
-    rows = _widen_rows(mask, int(widths.max()))
-    out = np.zeros_like(rows[0])
-    for off_z, of_plane in enumerate(widths):
-        plane = np.zeros_like(out)
-        for off_y, width in enumerate(of_plane[of_plane >= 0]):
-            _lay_over(plane, rows[width], 1, off_y)
-        _lay_over(out, plane, 0, off_z)
-    return np.unpackbits(out, axis=2, count=mask.shape[2]).view(np.bool_)
+    widths = [_measure_rows(mask.shape, tuple(spacing_mm), reach) for reach in reaches_mm]
+    known = [of_reach for of_reach in widths if of_reach is not None]
+    n_shifts = sum(np.count_nonzero(of_reach >= 0) for of_reach in known)
+    if len(known) < len(widths) or n_shifts * _VOXELS_A_SHIFT > mask.size or not mask.any():
+        away = distance_transform_edt(~mask, spacing_mm)
+        return [away <= reach for reach in reaches_mm]
+    rows = _widen_rows(mask, max(int(of_reach.max()) for of_reach in known))
+    return [_join_rows(rows, of_reach, mask.shape[2]) for of_reach in known]
 
 
+@lru_cache(maxsize=256)
 def _measure_rows(
-    shape: Sequence[int], spacing_mm: Sequence[float], reach_mm: float
+    shape: tuple[int, ...], spacing_mm: tuple[float, ...], reach_mm: float
 ) -> NDArray[np.intp] | None:
     """Return how many voxels along x lie within reach at each offset of planes and rows.
 
@@ -62,6 +59,18 @@ def _measure_rows(
         return None
     widths: NDArray[np.intp] = np.count_nonzero(within, axis=2) - 1
     return widths
+
+
+def _join_rows(rows: Sequence[Bytes], widths: NDArray[np.intp], n_columns: int) -> Bools:
+    """Return what rows cover that are laid over each other at each offset, each as wide as said."""
+    out = np.zeros_like(rows[0])
+    for off_z, of_plane in enumerate(widths):
+        plane = np.zeros_like(out) if off_z else out
+        for off_y, width in enumerate(of_plane[of_plane >= 0]):
+            _lay_over(plane, rows[width], 1, off_y)
+        if off_z:
+            _lay_over(out, plane, 0, off_z)
+    return np.unpackbits(out, axis=2, count=n_columns).view(np.bool_)
 
 
 def _widen_rows(mask: Bools, most: int) -> list[Bytes]:

@@ -240,9 +240,11 @@ def _widen_window(scene: Scene) -> Bools:
     # A shell as thick as the circle: who presses into a thin shell does not ask for more.
     shell_mm = max(_SHELL[0] * scene.radius_mm, _SHELL[1])
     if scene.is_adding:
-        window[part] |= find_near(lesion[part], scene.spacing_mm, min(scene.whole_mm, shell_mm))
+        (near,) = find_near(lesion[part], scene.spacing_mm, min(scene.whole_mm, shell_mm))
     else:
-        window[part] |= lesion[part] & find_near(~lesion[part], scene.spacing_mm, shell_mm)
+        (near,) = find_near(~lesion[part], scene.spacing_mm, shell_mm)
+        near &= lesion[part]
+    window[part] |= near
     return window
 
 

@@ -84,30 +84,50 @@ def take_steps(
         ahead,
         tuple(duals),
         np.empty(shape[2], np.float32),
-        _span_rows((bounds[0] < bounds[1]).reshape(shape)),
+        np.zeros((4, shape[0], shape[1], 2), np.uint64),
         n_steps,
         scales,
     )
 
 
-def _span_rows(free: NDArray[np.bool_]) -> Places:
-    """Return for pairs along each axis, then for voxels, where each row begins and ends.
+@njit(**_HOW)
+def _span_voxels(bounds: Two, spans: Places, n_columns: int) -> None:
+    """Write where the free voxels of each row begin and end, 0 and 0 where there are none."""
+    lowest, highest = bounds
+    n_rows = np.uint64(spans.shape[2])
+    for z in range(np.uint64(spans.shape[1])):
+        for y in range(n_rows):
+            row = (z * n_rows + y) * n_columns
+            first, last = row, row + n_columns
+            while first < last and lowest[first] >= highest[first]:
+                first += _ONE
+            while first < last and lowest[last - _ONE] >= highest[last - _ONE]:
+                last -= _ONE
+            if first < last:
+                spans[3, z, y, 0], spans[3, z, y, 1] = first - row, last - row
 
-    ``(4, z, y, 2)``; rows without a free voxel begin and end at 0.
-    """
-    n = free.shape[2]
-    rows = np.stack([free.argmax(axis=2), n - free[:, :, ::-1].argmax(axis=2)], axis=-1)
-    rows[~free.any(axis=2)] = (n, 0)
-    spans = np.stack([rows] * 4)
-    for axis in range(2):
-        near, next_to = spans[axis].swapaxes(0, axis), rows.swapaxes(0, axis)
-        np.minimum(near[:-1, :, 0], next_to[1:, :, 0], out=near[:-1, :, 0])
-        np.maximum(near[:-1, :, 1], next_to[1:, :, 1], out=near[:-1, :, 1])
-        near[-1] = 0
-    spans[2, :, :, 0] = np.maximum(rows[:, :, 0] - 1, 0)
-    spans[2, :, :, 1] = np.minimum(rows[:, :, 1], n - 1)
-    spans[spans[:, :, :, 0] >= spans[:, :, :, 1]] = 0
-    return spans.astype(np.uint64)
+
+@njit(**_HOW)
+def _span_pairs(spans: Places, n_columns: int) -> None:
+    """Write for pairs along each axis where those with a free voxel begin and end in each row."""
+    n_planes, n_rows = np.uint64(spans.shape[1]), np.uint64(spans.shape[2])
+    for z in range(n_planes):
+        for y in range(n_rows):
+            first, last = spans[3, z, y, 0], spans[3, z, y, 1]
+            for axis in range(2):
+                deep, low = (z + _ONE, y) if axis == 0 else (z, y + _ONE)
+                if deep < n_planes and low < n_rows:
+                    begins, ends = spans[3, deep, low, 0], spans[3, deep, low, 1]
+                    if first == last:
+                        spans[axis, z, y, 0], spans[axis, z, y, 1] = begins, ends
+                    elif begins == ends:
+                        spans[axis, z, y, 0], spans[axis, z, y, 1] = first, last
+                    else:
+                        spans[axis, z, y, 0] = min(first, begins)
+                        spans[axis, z, y, 1] = max(last, ends)
+            if first < last and n_columns > _ONE:
+                spans[2, z, y, 0] = first - min(first, _ONE)
+                spans[2, z, y, 1] = min(last, n_columns - _ONE)
 
 
 @njit(**_HOW)
@@ -203,6 +223,8 @@ def _walk_planes(
     arrays = (evidence, weights, bounds, membership, ahead, duals, line)
     n_planes, n_columns = np.uint64(spans.shape[1]), np.uint64(line.size)
     steps = (np.uint64(spans.shape[2]) * n_columns, n_columns)
+    _span_voxels(bounds, spans, n_columns)
+    _span_pairs(spans, n_columns)
     for wave in range(n_planes + n_steps + n_steps):
         for step in range(n_steps):
             if step + step <= wave and wave < step + step + n_planes:
