@@ -18,6 +18,7 @@ Floats = NDArray[np.float32]
 Three = tuple[Floats, Floats, Floats]
 Two = tuple[Floats, Floats]
 Places = NDArray[np.uint64]
+Place3 = tuple[int, int, int]
 Walk = Callable[..., None]
 
 # Places are unsigned: they need no test for counting from the end, so that loops become vectors.
@@ -33,8 +34,8 @@ def compile_walk(folder: Path) -> Walk:
     Raises whatever numba does where it is broken.
     """
     three, two = types.UniTuple(_LINE, 3), types.UniTuple(_LINE, 2)
-    spans, scales = uint64[:, :, :, ::1], types.UniTuple(float32, 2)
-    signature = void(_LINE, three, two, _LINE, _LINE, three, _LINE, spans, uint64, scales)
+    shape, scales = types.UniTuple(uint64, 3), types.UniTuple(float32, 2)
+    signature = void(_LINE, three, two, _LINE, _LINE, three, _LINE, shape, uint64, scales)
     before = config.CACHE_DIR
     config.CACHE_DIR = before or str(folder)
     try:
@@ -73,68 +74,65 @@ def take_steps(
     shape, size = membership.shape, membership.size
     plane = shape[1] * shape[2]
     # Duals begin a plane early: what lies before the first voxels is 0. One request for all.
-    *duals, ahead = np.zeros((4, plane + size), np.float32)
+    *duals, ahead, columns = np.zeros((5, plane + size + 1), np.float32)
     ahead[:size] = membership.reshape(-1)
-    flat = [np.ascontiguousarray(part).reshape(-1) for part in (evidence, *weights, *bounds)]
+    # With a pair of no cost at each row's end, the pairs of a plane lie side by side.
+    columns[:size].reshape(shape)[:, :, :-1] = weights[2]
+    flat = [np.ascontiguousarray(part).reshape(-1) for part in (evidence, *weights[:2], *bounds)]
+    z, y, x = (np.uint64(n) for n in shape)
     walk(
         flat[0],
-        tuple(flat[1:4]),
-        tuple(flat[4:]),
+        (flat[1], flat[2], columns),
+        tuple(flat[3:]),
         membership.reshape(-1),
         ahead,
         tuple(duals),
-        np.empty(shape[2], np.float32),
-        np.zeros((4, shape[0], shape[1], 2), np.uint64),
+        np.empty(plane, np.float32),
+        (z, y, x),
         n_steps,
         scales,
     )
 
 
 @njit(**_HOW)
-def _span_voxels(bounds: Two, spans: Places, n_columns: int) -> None:
-    """Write where the free voxels of each row begin and end, 0 and 0 where there are none."""
+def _span_planes(bounds: Two, spans: Places, shape: Place3) -> None:
+    """Write for pairs along each axis, then for voxels, where those of each plane begin and end.
+
+    A plane's range goes from its first row with a free voxel to its last one. ``(4, z, 2)``, in
+    rows; planes without a free voxel begin and end at 0.
+    """
     lowest, highest = bounds
-    n_rows = np.uint64(spans.shape[2])
-    for z in range(np.uint64(spans.shape[1])):
-        for y in range(n_rows):
-            row = (z * n_rows + y) * n_columns
-            first, last = row, row + n_columns
-            while first < last and lowest[first] >= highest[first]:
-                first += _ONE
-            while first < last and lowest[last - _ONE] >= highest[last - _ONE]:
-                last -= _ONE
-            if first < last:
-                spans[3, z, y, 0], spans[3, z, y, 1] = first - row, last - row
-
-
-@njit(**_HOW)
-def _span_pairs(spans: Places, n_columns: int) -> None:
-    """Write for pairs along each axis where those with a free voxel begin and end in each row."""
-    n_planes, n_rows = np.uint64(spans.shape[1]), np.uint64(spans.shape[2])
+    n_planes, n_rows, n_columns = shape
     for z in range(n_planes):
-        for y in range(n_rows):
-            first, last = spans[3, z, y, 0], spans[3, z, y, 1]
-            for axis in range(2):
-                deep, low = (z + _ONE, y) if axis == 0 else (z, y + _ONE)
-                if deep < n_planes and low < n_rows:
-                    begins, ends = spans[3, deep, low, 0], spans[3, deep, low, 1]
-                    if first == last:
-                        spans[axis, z, y, 0], spans[axis, z, y, 1] = begins, ends
-                    elif begins == ends:
-                        spans[axis, z, y, 0], spans[axis, z, y, 1] = first, last
-                    else:
-                        spans[axis, z, y, 0] = min(first, begins)
-                        spans[axis, z, y, 1] = max(last, ends)
-            if first < last and n_columns > _ONE:
-                spans[2, z, y, 0] = first - min(first, _ONE)
-                spans[2, z, y, 1] = min(last, n_columns - _ONE)
+        at, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
+        begins = at
+        while begins < last and lowest[begins] >= highest[begins]:
+            begins += _ONE
+        if begins == last:
+            continue
+        while lowest[last - _ONE] >= highest[last - _ONE]:
+            last -= _ONE
+        spans[3, z, 0] = (begins - at) // n_columns
+        spans[3, z, 1] = (last - at - _ONE) // n_columns + _ONE
+    for z in range(n_planes):
+        first, last = spans[3, z, 0], spans[3, z, 1]
+        spans[2, z, 0], spans[2, z, 1] = first, last
+        if first < last:
+            spans[1, z, 0], spans[1, z, 1] = first - min(first, _ONE), min(last, n_rows - _ONE)
+        if z + _ONE < n_planes:
+            begins, ends = spans[3, z + _ONE, 0], spans[3, z + _ONE, 1]
+            if first == last:
+                first, last = begins, ends
+            elif begins < ends:
+                first, last = min(first, begins), max(last, ends)
+            spans[0, z, 0], spans[0, z, 1] = first, last
 
 
 @njit(**_HOW)
 def _move_duals(
     dual: Floats, begins: int, bound: Floats, at: int, ahead: Floats, ends: Three, forth: float
 ) -> None:
-    """Move a row of duals, each by the slope over its pair, within its bounds."""
+    """Move a run of duals, each by the slope over its pair, within its bounds."""
     here, there, count = ends
     for k in range(count):
         most = bound[at + k]
@@ -146,7 +144,7 @@ def _move_duals(
 def _add_force(
     line: Floats, evidence: Floats, duals: Three, here: int, steps: tuple[int, int], count: int
 ) -> None:
-    """Write evidence plus divergence of the duals of a row of voxels into `line`."""
+    """Write evidence plus divergence of the duals of a run of voxels into `line`."""
     deep, rows, columns = duals
     plane, n_columns = steps
     for k in range(count):
@@ -163,7 +161,7 @@ def _add_force(
 def _move_members(
     line: Floats, bounds: Two, membership: Floats, ahead: Floats, here: int, count: int, back: float
 ) -> None:
-    """Move a row of memberships by the force in `line`, within their bounds."""
+    """Move a run of memberships by the force in `line`, within their bounds."""
     lowest, highest = bounds
     for k in range(count):
         at = here + k
@@ -180,31 +178,22 @@ def _step_plane(
     steps: tuple[int, int],
     scales: tuple[float, float],
 ) -> None:
-    """Take one step in a plane: duals row by row, and what they do to the voxels before them."""
+    """Take one step in a plane: its duals, and what they do to its voxels."""
     evidence, weights, bounds, membership, ahead, duals, line = arrays
     plane, n_columns = steps
     forth, back = scales
-    n_rows = np.uint64(spans.shape[2])
-    for y in range(n_rows):
-        row = z * plane + y * n_columns
-        first, count = spans[0, z, y, 0], spans[0, z, y, 1] - spans[0, z, y, 0]
-        here = row + first
-        ends = (here, here + plane, count)
-        _move_duals(duals[0], plane + here, weights[0], here, ahead, ends, forth)
-        # Along rows and columns a plane has fewer pairs than voxels.
-        first, count = spans[1, z, y, 0], spans[1, z, y, 1] - spans[1, z, y, 0]
-        here = row + first
-        ends = (here, here + n_columns, count)
-        _move_duals(duals[1], plane + here, weights[1], here - z * n_columns, ahead, ends, forth)
-        first, count = spans[2, z, y, 0], spans[2, z, y, 1] - spans[2, z, y, 0]
-        here = row + first
-        ends = (here, here + _ONE, count)
-        at = here - (z * n_rows + y)
-        _move_duals(duals[2], plane + here, weights[2], at, ahead, ends, forth)
-        first, count = spans[3, z, y, 0], spans[3, z, y, 1] - spans[3, z, y, 0]
-        here = row + first
-        _add_force(line, evidence, duals, here, steps, count)
-        _move_members(line, bounds, membership, ahead, here, count, back)
+    for axis in range(3):
+        first, last = spans[axis, z, 0] * n_columns, spans[axis, z, 1] * n_columns
+        here = z * plane + first
+        next_to = here + (plane if axis == 0 else n_columns if axis == 1 else _ONE)
+        ends = (here, next_to, last - first)
+        # Along rows a plane has fewer pairs than voxels.
+        at = here - z * n_columns if axis == 1 else here
+        _move_duals(duals[axis], plane + here, weights[axis], at, ahead, ends, forth)
+    first, last = spans[3, z, 0] * n_columns, spans[3, z, 1] * n_columns
+    here, count = z * plane + first, last - first
+    _add_force(line, evidence, duals, here, steps, count)
+    _move_members(line, bounds, membership, ahead, here, count, back)
 
 
 def _walk_planes(
@@ -215,16 +204,16 @@ def _walk_planes(
     ahead: Floats,
     duals: Three,
     line: Floats,
-    spans: Places,
+    shape: Place3,
     n_steps: int,
     scales: tuple[float, float],
 ) -> None:
     """Take all steps: while a plane takes one, the plane two before it takes the next one."""
     arrays = (evidence, weights, bounds, membership, ahead, duals, line)
-    n_planes, n_columns = np.uint64(spans.shape[1]), np.uint64(line.size)
-    steps = (np.uint64(spans.shape[2]) * n_columns, n_columns)
-    _span_voxels(bounds, spans, n_columns)
-    _span_pairs(spans, n_columns)
+    n_planes, n_rows, n_columns = shape
+    steps = (n_rows * n_columns, n_columns)
+    spans = np.zeros((4, n_planes, 2), np.uint64)
+    _span_planes(bounds, spans, shape)
     for wave in range(n_planes + n_steps + n_steps):
         for step in range(n_steps):
             if step + step <= wave and wave < step + step + n_planes:
