@@ -146,15 +146,29 @@ def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Fl
     flat = [axis for axis in range(3) if np.all(corners[:, axis] == corners[0, axis])]
     if not flat:
         grids = [np.expand_dims(axes[a], [b for b in range(3) if b != a]) for a in range(3)]
-        away: Floats = np.sqrt(_find_squares(grids, corners)).astype(np.float32)
-        return away
+        return _take_roots(_find_squares(grids, corners), np.zeros((1, 1, 1)), box.shape)
     upright = flat[0]
     plane = [axis for axis in range(3) if axis != upright]
     grids = [axes[plane[0]][:, np.newaxis], axes[plane[1]][np.newaxis, :]]
     in_plane = np.expand_dims(_find_squares(grids, corners[:, plane]), upright)
     off = np.expand_dims((axes[upright] - corners[0, upright]) ** 2, plane)
-    nearest: Floats = np.sqrt(in_plane + off).astype(np.float32)
-    return nearest
+    return _take_roots(in_plane, off, box.shape)
+
+
+def _take_roots(
+    squares: NDArray[np.float64], more: NDArray[np.float64], shape: tuple[int, int, int]
+) -> Floats:
+    """Return the roots of the sum of two arrays that are broadcast to `shape`.
+
+    Planes are worked on one by one: what is wider than the answer stays in the cache.
+    """
+    roots = np.empty(shape, np.float32)
+    first, second = np.broadcast_to(squares, shape), np.broadcast_to(more, shape)
+    plane = np.empty(shape[1:])
+    for one, other, out in zip(first, second, roots, strict=True):
+        np.add(one, other, out=plane)
+        np.sqrt(plane, out=out, casting="same_kind")
+    return roots
 
 
 def _find_squares(

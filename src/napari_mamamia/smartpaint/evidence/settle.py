@@ -86,7 +86,10 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     part = inner.slices
     # Side by side: differences along rows and planes are then taken in long runs.
     features = np.ascontiguousarray(scene.features[(slice(None), *part)])
-    energy, apart = _make_energy(scene, window, hold, part, _weigh_edges(scene, features)), 0.0
+    # One request for all: the system hands out large memory in large pages.
+    memory = np.empty((7, features[0].size), np.float32)
+    edges = _weigh_edges(scene, features, memory[3:])
+    energy, apart = _make_energy(scene, window, hold, part, edges, memory[:4]), 0.0
     free = energy.lowest < energy.highest
     free &= scene.finite[part]
     values = take_values(features, free)
@@ -271,10 +274,14 @@ def _make_energy(
     hold: NDArray[np.int8],
     part: Piece,
     edges: tuple[Floats, Floats, Floats],
+    memory: Floats,
 ) -> Energy:
-    """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
+    """Return the energy without the image's evidence: marks, mask so far, edges and limits.
+
+    It stands in `memory`, three rows of a voxel each; a fourth is used up.
+    """
     mask, held, may_change = scene.mask[part], hold[part], window[part]
-    evidence, prior, lowest, highest = np.empty((4, *mask.shape), np.float32)
+    evidence, lowest, highest, prior = memory.reshape(4, *mask.shape)
     np.copyto(evidence, scene.marks.pull[part])
     _pull_circle(scene, part, evidence)
     _weigh_mask(scene, part, out=prior)
@@ -310,15 +317,17 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
     np.minimum(out, np.float32(far), out=out)
 
 
-def _weigh_edges(scene: Scene, features: Floats) -> tuple[Floats, Floats, Floats]:
+def _weigh_edges(
+    scene: Scene, features: Floats, memory: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Return the cost of a surface between neighbours along each axis: less at a step.
 
-    `features` are those of the scene in a part of it, contiguous.
+    `features` are those of the scene in a part of it, contiguous. The costs stand in the last three
+    rows of `memory`; the first is used up.
     """
-    # One request for all: the system hands out large memory in large pages.
-    *memory, spare = np.empty((4, features[0].size), np.float32)
+    spare, *rows = memory
     weights = []
-    for axis, row in enumerate(memory):
+    for axis, row in enumerate(rows):
         along = features.swapaxes(1, axis + 1)
         first, second = (ends.swapaxes(1, axis + 1) for ends in (along[:, :-1], along[:, 1:]))
         shape = first.shape[1:]
