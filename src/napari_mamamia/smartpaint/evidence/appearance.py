@@ -40,6 +40,7 @@ _LATTICE: Final = (1.6, 24, 40_000)
 # Share of the distributions that do not overlap, from which on evidence counts full.
 _APART: Final = 0.5
 _LEAST_APART: Final = 0.2  # weight of evidence where the two look the same
+_SPARSE: Final = 8  # of so many voxels less than one is asked for: their box is looked for first
 _AT_A_TIME: Final = 16_384  # voxels that are weighed together: their arrays stay in the cache
 
 Floats = NDArray[np.float32]
@@ -193,7 +194,12 @@ def take_values(features: Floats, where: Bools) -> Floats:
 
     `features` is ``(feature, z, y, x)``, `where` of the shape of one.
     """
-    values = np.empty((len(features), np.count_nonzero(where)), np.float32)
+    n_values = int(np.count_nonzero(where))
+    values = np.empty((len(features), n_values), np.float32)
+    if n_values * _SPARSE < where.size:
+        # So few are found in the box that holds them, not in all of it for each feature.
+        part = Box.around(where).slices
+        features, where = features[(slice(None), *part)], where[part]
     for feature, out in zip(features, values, strict=True):
         out[:] = feature[where]
     return values

@@ -256,8 +256,10 @@ def _find_core(scene: Scene) -> Bools:
 
     Where earlier strokes of its sign asked in vain it is more each time, in the end the circle.
     """
-    core = scene.away <= min(_CORE[0], _CORE[1] * scene.radius_mm)
-    core |= scene.away <= scene.away.min() + 1e-6
+    core_mm, nearest_mm = min(_CORE[0], _CORE[1] * scene.radius_mm), scene.away.min() + 1e-6
+    core = scene.away <= core_mm
+    if nearest_mm > core_mm:
+        core |= scene.away <= nearest_mm
     if not scene.marks.count.any():
         return core
     # At its edge a circle counts but does not pull.
@@ -332,14 +334,16 @@ def _weigh_edges(
         first, second = (ends.swapaxes(1, axis + 1) for ends in (along[:, :-1], along[:, 1:]))
         shape = first.shape[1:]
         total, step = (flat[: prod(shape)].reshape(shape) for flat in (row, spare))
-        total.fill(0)
         if total.size:
-            for before, after, noise in zip(first, second, scene.noise, strict=True):
-                np.subtract(after, before, out=step)
+            for number, noise in enumerate(scene.noise):
+                np.subtract(second[number], first[number], out=step)
                 step *= step
                 scale = max((2 * noise) ** 2, 2 * float(step.mean(dtype=np.float64)))
                 step *= np.float32(1 / (2 * len(scene.noise) * scale))
-                total -= step
+                if number:
+                    total -= step
+                else:
+                    np.negative(step, out=total)
             np.exp(total, out=total)
         total *= np.float32(_SMOOTHNESS * min(scene.spacing_mm) / scene.spacing_mm[axis])
         weights.append(total)
@@ -354,9 +358,11 @@ def _accept_changes(
     before, after, core = scene.mask[part], mask[part], core[part]
     changed = (before != after) | core
     there = Box.around(changed).slices
-    parts, _ = label(changed[there], _TOUCHING)
-    joined = np.unique(parts[core[there]])
-    changed[there] &= np.isin(parts, joined[joined > 0])
+    parts, count = label(changed[there], _TOUCHING)
+    joined = np.zeros(count + 1, np.bool_)
+    joined[parts[core[there]]] = True
+    joined[0] = False
+    changed[there] &= joined[parts]
     after = before ^ (changed & (before != after))
     after[core] = scene.is_adding
     if scene.is_adding:

@@ -113,7 +113,9 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 
 def _is_finite(energy: Energy) -> bool:
     """Whether steps can leave out what cannot change: what is no number spreads."""
-    return all(np.isfinite(part.sum()) for part in (energy.evidence, *energy.weights))
+    return all(
+        np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights)
+    )
 
 
 class _State:
@@ -132,13 +134,13 @@ class _State:
             row[: bound.size].reshape(bound.shape)
             for row, bound in zip(memory[2:5], energy.weights, strict=True)
         )
-        self._work = memory[5:]
+        self._slope, self._force = memory[5], memory[6].reshape(shape)
 
     def iterate(self) -> None:
         """Move the dual variables, then the membership, one step."""
         for axis, (dual, bound) in enumerate(zip(self._duals, self.energy.weights, strict=True)):
             here, there = _view_ends(self._ahead, axis)
-            slope = self._work[0, : dual.size].reshape(dual.shape)
+            slope = self._slope[: dual.size].reshape(dual.shape)
             np.subtract(there, here, out=slope)
             slope *= np.float32(_FORTH)
             dual += slope
@@ -152,7 +154,7 @@ class _State:
         np.minimum(force, self.energy.highest, out=force)
         np.add(force, force, out=self._ahead)
         self._ahead -= self.membership
-        np.copyto(self.membership, force)
+        self.membership, self._force = force, self.membership
 
     def excess(self) -> float:
         """Return the energy of the region less the dual energy, which no region undercuts."""
@@ -163,7 +165,7 @@ class _State:
 
     def _compute_force(self) -> Floats:
         """Return evidence plus divergence of the dual variables, in working memory."""
-        out: Floats = self._work[1].reshape(self.membership.shape)
+        out = self._force
         np.copyto(out, self.energy.evidence)
         for axis, dual in enumerate(self._duals):
             here, there = _view_ends(out, axis)

@@ -90,7 +90,8 @@ def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
     odds *= np.float32(0.5)
     odds += np.float32(tissue.log_peak - other.log_peak)
     np.clip(odds, -MOST_EVIDENCE, MOST_EVIDENCE, out=odds)
-    return np.nan_to_num(odds, copy=False, nan=0.0)
+    np.copyto(odds, 0, where=np.isnan(odds))
+    return odds
 
 
 def contrast(tissue: Tissue, other: Tissue, noise: tuple[float, ...]) -> float:
