@@ -116,6 +116,25 @@ def test_the_steps_are_numpys_where_python_runs_them(as_python):
         np.testing.assert_array_equal(found, relaxed_by_numpy(energy, start, n_steps))
 
 
+def test_steps_of_free_voxels_alone_are_those_of_all(monkeypatch):
+    """Few free voxels or many, at borders and alone, in any layout."""
+    rng = np.random.default_rng(4)
+    for number in range(300):
+        energy, start = random_energy(rng, random_shape(rng, 14))
+        if number % 3 == 0:
+            energy = cut.Energy(
+                np.asfortranarray(energy.evidence),
+                tuple(np.asfortranarray(weight) for weight in energy.weights),
+                np.asfortranarray(energy.lowest),
+                np.asfortranarray(energy.highest),
+            )
+        n_steps = int(rng.integers(15))
+        monkeypatch.setattr(cut, "_FEW", 0)
+        alone = cut.relax(energy, start, n_steps)
+        monkeypatch.setattr(cut, "_FEW", 10**9)
+        np.testing.assert_array_equal(alone, cut.relax(energy, start, n_steps))
+
+
 @needs_numba
 def test_compiled_steps_give_numpys_bits_on_random_boxes(with_numba):
     rng, cases = np.random.default_rng(2), []

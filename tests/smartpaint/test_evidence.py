@@ -17,7 +17,9 @@ from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
 from napari_mamamia.smartpaint.evidence.appearance import _find_sides
 from napari_mamamia.smartpaint.evidence.marks import (
     Marks,
+    count_seen,
     hold_voxels,
+    hold_words,
     pack_marks,
     unpack_marks,
 )
@@ -260,6 +262,23 @@ def test_marks_survive_packing():
 
 def test_nothing_said_is_zero():
     assert pack_marks(unpack_marks(np.zeros(3, np.uint16))).tolist() == [0, 0, 0]
+
+
+def test_words_are_changed_as_their_marks_would_be():
+    rng = np.random.default_rng(2)
+    marks = Marks(
+        (rng.integers(-100, 101, (4, 5, 600)) / 100).astype(np.float32),
+        rng.integers(-1, 2, (4, 5, 600)).astype(np.int8),
+        rng.integers(0, 4, (4, 5, 600)).astype(np.uint8),
+        rng.integers(0, 16, (4, 5, 600)).astype(np.uint8),
+    )
+    where, hold = rng.random((4, 5, 600)) < 0.5, rng.integers(-1, 2, (4, 5, 600)).astype(np.int8)
+    words = pack_marks(marks)
+    count_seen(words, where)
+    hold_words(words, ~where, hold)
+    seen = np.minimum(marks.seen + where, 15).astype(np.uint8)
+    wanted = Marks(marks.pull, np.where(where, marks.hold, hold), marks.count, seen)
+    np.testing.assert_array_equal(words, pack_marks(wanted))
 
 
 def test_held_voxels_are_obeyed_by_a_stroke_beside_them():

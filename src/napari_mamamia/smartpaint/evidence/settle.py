@@ -319,9 +319,7 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
     np.minimum(out, np.float32(far), out=out)
 
 
-def _weigh_edges(
-    scene: Scene, features: Floats, memory: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cost of a surface between neighbours along each axis: less at a step.
 
     `features` are those of the scene in a part of it, contiguous. The costs stand in the last three

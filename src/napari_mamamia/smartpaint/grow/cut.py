@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.grow.compiled import find_steps
+from napari_mamamia.smartpaint.grow.cut_free import take_free_steps
 
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
@@ -21,6 +22,7 @@ _BACK: Final = 0.15  # tau; of 0.15 to 1.2 it came closest to the exact cut in 4
 _FORTH: Final = 1 / (12 * _BACK)  # sigma; tau sigma |K|^2 <= 1, and |K|^2 <= 12 in three dimensions
 _TOLERANCE: Final = 1e-4  # there the region was within Dice 0.999 of the exact cut
 _THRESHOLD: Final = 0.5
+_FEW: Final = 5  # times the free voxels: where there are more in all, steps look at these alone
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -96,10 +98,13 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     """Return the membership after exactly `n_iterations` steps from `start`.
 
     Without a test of convergence a stroke can be repeated to the same bit, and takes as long each
-    time. `start` is left as it is. The steps are numpy's, or compiled ones with the same bits where
-    `prepare_steps` has them ready.
+    time. `start` is left as it is. The steps are numpy's, or with the same bits compiled ones where
+    `prepare_steps` has them ready, or those of free voxels alone where these are few.
     """
     take_steps = find_steps()
+    n_free = np.count_nonzero(energy.lowest < energy.highest)
+    if take_steps is None and n_free * _FEW < start.size:
+        take_steps = take_free_steps
     if take_steps is not None and _is_finite(energy):
         membership = np.ascontiguousarray(np.clip(start, energy.lowest, energy.highest))
         bounds, scales = (energy.lowest, energy.highest), (np.float32(_FORTH), np.float32(_BACK))
@@ -113,9 +118,7 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 
 def _is_finite(energy: Energy) -> bool:
     """Whether steps can leave out what cannot change: what is no number spreads."""
-    return all(
-        np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights)
-    )
+    return all(np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights))
 
 
 class _State:

@@ -1,8 +1,9 @@
 """Steps of the cut, compiled by numba: the sums of `cut.relax` in its order, so the same bits.
 
-Nothing is reordered or fused (no fastmath). In each row only what lies between its first and last
-free voxel is worked on, since the rest changes nothing; and the steps follow each other through the
-planes, each two planes behind the one before, so that what they share is still in the cache.
+Nothing is reordered or fused (no fastmath). In each plane only the rows from the first to the last
+with a free voxel are worked on, since the rest changes nothing, and as one run, which becomes
+vectors; and the steps follow each other through the planes, each two planes behind the one before,
+so that what they share is still in the cache.
 `compiled.py` alone imports this module, in a thread of its own: it loads a compiler.
 """
 
@@ -95,25 +96,29 @@ def take_steps(
 
 
 @njit(**_HOW)
-def _span_planes(bounds: Two, spans: Places, shape: Place3) -> None:
-    """Write for pairs along each axis, then for voxels, where those of each plane begin and end.
+def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
+    """Write in which row each plane's first free voxel lies, and behind which its last one does.
 
-    A plane's range goes from its first row with a free voxel to its last one. ``(4, z, 2)``, in
-    rows; planes without a free voxel begin and end at 0.
+    ``spans[3]`` is ``(z, 2)``, 0 where there is none.
     """
     lowest, highest = bounds
     n_planes, n_rows, n_columns = shape
     for z in range(n_planes):
         at, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
-        begins = at
-        while begins < last and lowest[begins] >= highest[begins]:
-            begins += _ONE
-        if begins == last:
-            continue
-        while lowest[last - _ONE] >= highest[last - _ONE]:
-            last -= _ONE
-        spans[3, z, 0] = (begins - at) // n_columns
-        spans[3, z, 1] = (last - at - _ONE) // n_columns + _ONE
+        first = at
+        while first < last and lowest[first] >= highest[first]:
+            first += _ONE
+        if first < last:
+            while lowest[last - _ONE] >= highest[last - _ONE]:
+                last -= _ONE
+            spans[3, z, 0] = (first - at) // n_columns
+            spans[3, z, 1] = (last - at - _ONE) // n_columns + _ONE
+
+
+@njit(**_HOW)
+def _span_pairs(spans: Places, shape: Place3) -> None:
+    """Write the same for pairs along each axis that have a free voxel, from what voxels have."""
+    n_planes, n_rows, _ = shape
     for z in range(n_planes):
         first, last = spans[3, z, 0], spans[3, z, 1]
         spans[2, z, 0], spans[2, z, 1] = first, last
@@ -213,7 +218,8 @@ def _walk_planes(
     n_planes, n_rows, n_columns = shape
     steps = (n_rows * n_columns, n_columns)
     spans = np.zeros((4, n_planes, 2), np.uint64)
-    _span_planes(bounds, spans, shape)
+    _span_voxels(bounds, spans, shape)
+    _span_pairs(spans, shape)
     for wave in range(n_planes + n_steps + n_steps):
         for step in range(n_steps):
             if step + step <= wave and wave < step + step + n_planes:
