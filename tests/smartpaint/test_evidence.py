@@ -16,10 +16,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
 from napari_mamamia.smartpaint.evidence.appearance import _find_sides
 from napari_mamamia.smartpaint.evidence.marks import (
+    ONE_SEEN,
     Marks,
-    count_seen,
     hold_voxels,
-    hold_words,
     pack_marks,
     unpack_marks,
 )
@@ -264,21 +263,14 @@ def test_nothing_said_is_zero():
     assert pack_marks(unpack_marks(np.zeros(3, np.uint16))).tolist() == [0, 0, 0]
 
 
-def test_words_are_changed_as_their_marks_would_be():
+def test_a_word_grows_by_one_that_was_seen_once_more():
     rng = np.random.default_rng(2)
-    marks = Marks(
-        (rng.integers(-100, 101, (4, 5, 600)) / 100).astype(np.float32),
-        rng.integers(-1, 2, (4, 5, 600)).astype(np.int8),
-        rng.integers(0, 4, (4, 5, 600)).astype(np.uint8),
-        rng.integers(0, 16, (4, 5, 600)).astype(np.uint8),
-    )
-    where, hold = rng.random((4, 5, 600)) < 0.5, rng.integers(-1, 2, (4, 5, 600)).astype(np.int8)
-    words = pack_marks(marks)
-    count_seen(words, where)
-    hold_words(words, ~where, hold)
-    seen = np.minimum(marks.seen + where, 15).astype(np.uint8)
-    wanted = Marks(marks.pull, np.where(where, marks.hold, hold), marks.count, seen)
-    np.testing.assert_array_equal(words, pack_marks(wanted))
+    words = rng.integers(0, 2**16, 500).astype(np.uint16)
+    words &= np.uint16(0xEFFF)  # not seen as often as can be
+    before, after = unpack_marks(words), unpack_marks(words + ONE_SEEN)
+    np.testing.assert_array_equal(after.seen, before.seen + 1)
+    for part in ("pull", "hold", "count"):
+        np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
 
 
 def test_held_voxels_are_obeyed_by_a_stroke_beside_them():

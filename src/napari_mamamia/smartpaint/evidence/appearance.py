@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.smartpaint.evidence.near import find_near
-from napari_mamamia.smartpaint.evidence.scene import Scene
+from napari_mamamia.smartpaint.evidence.scene import Scene, find_near
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
 MOST_EVIDENCE: Final = 4.0
@@ -217,24 +216,20 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
     # No voxel is less deep than the finest spacing.
     if min(spacing_mm) <= _DEEP[0]:
         part = box.grown((1, 1, 1), inside.shape).slices
-        inner = np.zeros(inside.shape, np.bool_)
-        inner[part] = _find_deep(inside[part], spacing_mm)
+        least, share = _DEEP
+        edge, rim = find_near(~inside[part], spacing_mm, least, least / share)
+        inner = inside.copy()
+        if rim.all():
+            # So thin that the share of the greatest depth is what counts.
+            depth = distance_transform_edt(inside[part], spacing_mm)
+            inner[part] &= depth > min(least, share * depth.max())
+        else:
+            inner[part] &= ~edge
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
     part = box.grown(margin, inside.shape).slices
     touching, around = find_near(inside[part], spacing_mm, *_AROUND_MM)
     outer[part] = around & ~touching
     return inner, outer
-
-
-def _find_deep(inside: Bools, spacing_mm: Sequence[float]) -> Bools:
-    """Return what lies well within a mask: deeper than 1 mm, or than a share of a thin one."""
-    least, share = _DEEP
-    edge, rim = find_near(~inside, spacing_mm, least, least / share)
-    if not rim.all():
-        return inside & ~edge
-    depth = distance_transform_edt(inside, spacing_mm)
-    deep: Bools = inside & (depth > min(least, share * depth.max()))
-    return deep
 
 
 def weigh_image(

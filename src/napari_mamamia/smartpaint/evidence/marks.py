@@ -27,12 +27,14 @@ MOST_COUNT: Final = 3
 
 MOST_SEEN: Final = 15
 
+ONE_SEEN: Final = np.uint16(1 << 12)
+"""What a word grows by where one more stroke has left its voxel, until it is `MOST_SEEN`."""
+
 _HIGH_SHIFT: Final = 8
 _COUNT_SHIFT: Final = 10
 _SEEN_SHIFT: Final = 12
 _INSIDE: Final = 1
 _OUTSIDE: Final = 2
-_HELD: Final = _INSIDE | _OUTSIDE
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint16]
@@ -79,18 +81,6 @@ def pack_marks(marks: Marks) -> Words:
     words <<= _HIGH_SHIFT
     words |= pull.astype(np.int8).view(np.uint8)
     return words
-
-
-def count_seen(words: Words, where: Bools) -> None:
-    """Count one more stroke that could have changed voxels and left them, in place."""
-    step = where & (words < MOST_SEEN << _SEEN_SHIFT)
-    words += step.astype(np.uint16) << _SEEN_SHIFT
-
-
-def hold_words(words: Words, where: Bools, hold: NDArray[np.int8]) -> None:
-    """Give some voxels the hold of an array of the words' shape, -1, 0 or 1, in place."""
-    high = (hold[where] > 0) * np.uint16(_INSIDE) + (hold[where] < 0) * np.uint16(_OUTSIDE)
-    words[where] = words[where] & ~np.uint16(_HELD << _HIGH_SHIFT) | high << _HIGH_SHIFT
 
 
 def hold_voxels(words: Words, where: Bools, action: Action) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from math import isfinite
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Voxel
@@ -15,6 +17,8 @@ from napari_mamamia.smartpaint.evidence.marks import Marks
 
 _KEEP_SHARE: Final = 0.05  # of the radius: how far a place may lie from the path that leaves it out
 _MOST_PLACES: Final = 256  # a pointer gives some 100 a second; more are thinned evenly
+_GAP: Final = 1e-9  # of a squared distance; what lies closer to a limit may round either way
+_VOXELS_A_SHIFT: Final = 50  # a shift of rows takes as long as the distances of so many voxels
 PREVIEW_VOXELS: Final = 24_000
 
 Bools = NDArray[np.bool_]
@@ -144,31 +148,23 @@ def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Fl
         for a, b, step in zip(box.start, box.stop, spacing_mm, strict=True)
     ]
     flat = [axis for axis in range(3) if np.all(corners[:, axis] == corners[0, axis])]
+    away, more = np.empty(box.shape, np.float32), np.zeros(1)
     if not flat:
         grids = [np.expand_dims(axes[a], [b for b in range(3) if b != a]) for a in range(3)]
-        return _take_roots(_find_squares(grids, corners), np.zeros((1, 1, 1)), box.shape)
-    upright = flat[0]
-    plane = [axis for axis in range(3) if axis != upright]
-    grids = [axes[plane[0]][:, np.newaxis], axes[plane[1]][np.newaxis, :]]
-    in_plane = np.expand_dims(_find_squares(grids, corners[:, plane]), upright)
-    off = np.expand_dims((axes[upright] - corners[0, upright]) ** 2, plane)
-    return _take_roots(in_plane, off, box.shape)
-
-
-def _take_roots(
-    squares: NDArray[np.float64], more: NDArray[np.float64], shape: tuple[int, int, int]
-) -> Floats:
-    """Return the roots of the sum of two arrays that are broadcast to `shape`.
-
-    Planes are worked on one by one: what is wider than the answer stays in the cache.
-    """
-    roots = np.empty(shape, np.float32)
-    first, second = np.broadcast_to(squares, shape), np.broadcast_to(more, shape)
-    plane = np.empty(shape[1:])
-    for one, other, out in zip(first, second, roots, strict=True):
-        np.add(one, other, out=plane)
-        np.sqrt(plane, out=out, casting="same_kind")
-    return roots
+        squares = _find_squares(grids, corners)
+    else:
+        upright = flat[0]
+        plane = [axis for axis in range(3) if axis != upright]
+        grids = [axes[plane[0]][:, np.newaxis], axes[plane[1]][np.newaxis, :]]
+        squares = np.expand_dims(_find_squares(grids, corners[:, plane]), upright)
+        more = np.expand_dims((axes[upright] - corners[0, upright]) ** 2, plane)
+    # Plane by plane: what is wider than the answer stays in the cache.
+    total = np.empty(box.shape[1:])
+    wide = (np.broadcast_to(part, box.shape) for part in (squares, more))
+    for square, other, out in zip(*wide, away, strict=True):
+        np.add(square, other, out=total)
+        np.sqrt(total, out=out, casting="same_kind")
+    return away
 
 
 def _find_squares(
@@ -206,3 +202,71 @@ def _find_distances(
         offsets = offsets - share[:, np.newaxis] * way
     away: NDArray[np.float64] = np.sqrt((offsets**2).sum(axis=1))
     return away
+
+
+def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> list[Bools]:
+    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each, the same bits.
+
+    A distance transform finds the nearest voxel for each voxel. Here rows of the mask are widened,
+    packed eight voxels to a byte, and laid over each other at each offset of planes and rows.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    reaches_mm
+        0 or more.
+    """
+    widths = [_measure_rows(mask.shape, tuple(spacing_mm), reach) for reach in reaches_mm]
+    sure = [of_reach for of_reach in widths if of_reach is not None]
+    n_shifts = sum(np.count_nonzero(of_reach >= 0) for of_reach in sure)
+    if len(sure) < len(widths) or n_shifts * _VOXELS_A_SHIFT > mask.size or not mask.any():
+        away = distance_transform_edt(~mask, spacing_mm)
+        return [away <= reach for reach in reaches_mm]
+    return _lay_rows(mask, sure)
+
+
+@lru_cache(maxsize=256)
+def _measure_rows(
+    shape: tuple[int, ...], spacing_mm: tuple[float, ...], reach_mm: float
+) -> NDArray[np.intp] | None:
+    """Return how many voxels along x lie within reach at each offset of planes and rows.
+
+    ``(planes, rows)``, -1 where none does. None where an offset lies so near the limit that the
+    transform may say either.
+    """
+    counts = [
+        min(int(reach_mm / step) + 1, n - 1) + 1 for n, step in zip(shape, spacing_mm, strict=True)
+    ]
+    deep, rows, columns = ((np.arange(n) * s) ** 2 for n, s in zip(counts, spacing_mm, strict=True))
+    # In the order of the transform's sum.
+    squares = (deep[:, np.newaxis, np.newaxis] + rows[:, np.newaxis]) + columns
+    within = np.sqrt(squares) <= reach_mm
+    most = float(squares[within].max())
+    if not within.all() and float(squares[~within].min()) - most <= _GAP * most:
+        return None
+    widths: NDArray[np.intp] = np.count_nonzero(within, axis=2) - 1
+    return widths
+
+
+def _lay_rows(mask: Bools, widths: Sequence[NDArray[np.intp]]) -> list[Bools]:
+    """Return for each reach what rows of a mask cover, each as wide as is said for its offset."""
+    wide, rows = mask, [np.packbits(mask, axis=2)]
+    for _ in range(max(int(of_reach.max()) for of_reach in widths)):
+        before, wide = wide, wide.copy()
+        wide[:, :, 1:] |= before[:, :, :-1]
+        wide[:, :, :-1] |= before[:, :, 1:]
+        rows.append(np.packbits(wide, axis=2))
+    n_planes, n_rows, n_columns = mask.shape
+    near = []
+    for of_reach in widths:
+        out = np.zeros_like(rows[0])
+        for off_z, of_plane in enumerate(of_reach):
+            plane = np.zeros_like(out)
+            for off_y, width in enumerate(of_plane[of_plane >= 0]):
+                plane[:, off_y:] |= rows[width][:, : n_rows - off_y]
+                plane[:, : n_rows - off_y] |= rows[width][:, off_y:]
+            out[off_z:] |= plane[: n_planes - off_z]
+            out[: n_planes - off_z] |= plane[off_z:]
+        near.append(np.unpackbits(out, axis=2, count=n_columns).view(np.bool_))
+    return near

@@ -18,14 +18,13 @@ from napari_mamamia.smartpaint.evidence.appearance import (
 )
 from napari_mamamia.smartpaint.evidence.marks import (
     MOST_COUNT,
+    MOST_SEEN,
+    ONE_SEEN,
     Marks,
     Words,
-    count_seen,
-    hold_words,
     pack_marks,
 )
-from napari_mamamia.smartpaint.evidence.near import find_near
-from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, refine_mask
+from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, find_near, refine_mask
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
 N_ROUNDS: Final = 3
@@ -174,34 +173,28 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     ones. Where it changed the mask the voxels are held; where it asked in vain that is counted.
     """
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
-    out = words.copy()
     left_alone = settled.mask == scene.mask
     left_alone &= settled.window
     left_alone &= ~circle
-    count_seen(out, left_alone)
-    held = settled.hold != scene.marks.hold
-    held &= ~circle
-    if held.any():
-        hold_words(out, held, settled.hold)
-    part = Box.around(circle).slices
-    _mark_circle(scene, settled, part, circle[part], out[part])
-    return out
-
-
-def _mark_circle(scene: Scene, settled: Settled, part: Piece, circle: Bools, out: Words) -> None:
-    """Write the marks of a stroke's circle into `out`, both of the part's shape."""
-    before, after, old = scene.mask[part], settled.mask[part], scene.marks
+    out: Words = words + left_alone.astype(np.uint16) * ONE_SEEN
+    np.copyto(out, words, where=scene.marks.seen >= MOST_SEEN)
+    # All else changes where the circle is, or what it holds.
+    touched = circle | (settled.hold != scene.marks.hold)
+    part = Box.around(touched).slices
+    circle, before, after, old = circle[part], scene.mask[part], settled.mask[part], scene.marks
     sign = np.float32(1 if scene.is_adding else -1)
     pull = _pull_circle(scene, part, old.pull[part].copy())
     hold = settled.hold[part].copy()
-    np.copyto(hold, int(sign), where=after != before)
-    # Where a stroke of its sign asked before, and asks in vain again.
-    count = old.count[part] * (old.pull[part] * sign >= 0)
-    in_vain = after != scene.is_adding
+    np.copyto(hold, int(sign), where=(after != before) & circle)
+    in_vain = circle & (after != scene.is_adding)
+    count = old.count[part] * ((old.pull[part] * sign >= 0) | ~circle)
     count += in_vain
     np.minimum(count, MOST_COUNT, out=count)
-    count *= in_vain
-    np.copyto(out, pack_marks(Marks(pull, hold, count, old.seen[part])), where=circle)
+    count *= in_vain | ~circle
+    seen = old.seen[part] + left_alone[part]
+    np.minimum(seen, MOST_SEEN, out=seen)
+    np.copyto(out[part], pack_marks(Marks(pull, hold, count, seen)), where=touched[part])
+    return out
 
 
 def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
@@ -357,10 +350,10 @@ def _accept_changes(
     changed = (before != after) | core
     there = Box.around(changed).slices
     parts, count = label(changed[there], _TOUCHING)
-    joined = np.zeros(count + 1, np.bool_)
-    joined[parts[core[there]]] = True
-    joined[0] = False
-    changed[there] &= joined[parts]
+    stays = np.zeros(count + 1, np.bool_)
+    stays[parts[core[there]]] = True
+    stays[0] = False
+    changed[there] &= stays[parts]
     after = before ^ (changed & (before != after))
     after[core] = scene.is_adding
     if scene.is_adding:

@@ -6,6 +6,7 @@ level is a least region (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006)
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.grow.compiled import find_steps
-from napari_mamamia.smartpaint.grow.cut_free import take_free_steps
 
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
@@ -26,6 +26,7 @@ _FEW: Final = 5  # times the free voxels: where there are more in all, steps loo
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Three = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +105,7 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     take_steps = find_steps()
     n_free = np.count_nonzero(energy.lowest < energy.highest)
     if take_steps is None and n_free * _FEW < start.size:
-        take_steps = take_free_steps
+        take_steps = _take_free_steps
     if take_steps is not None and _is_finite(energy):
         membership = np.ascontiguousarray(np.clip(start, energy.lowest, energy.highest))
         bounds, scales = (energy.lowest, energy.highest), (np.float32(_FORTH), np.float32(_BACK))
@@ -119,6 +120,79 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 def _is_finite(energy: Energy) -> bool:
     """Whether steps can leave out what cannot change: what is no number spreads."""
     return all(np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights))
+
+
+def _take_free_steps(
+    evidence: Floats,
+    weights: Three,
+    bounds: tuple[Floats, Floats],
+    membership: Floats,
+    n_steps: int,
+    scales: tuple[np.float32, np.float32],
+) -> None:
+    """Take steps where few voxels are free, in place; arguments as of `cut_steps.take_steps`.
+
+    Each free voxel keeps the duals of its six pairs; one between two free voxels is kept twice, and
+    is the same both times. So neighbours alone are looked up by their number.
+    """
+    forth, back = scales
+    free = np.flatnonzero(bounds[0] < bounds[1])
+    ahead = membership.reshape(-1).copy()
+    neighbours, most = _find_pairs(free, membership.shape, weights)
+    least = -most
+    evidence, lowest, highest = (part.reshape(-1)[free] for part in (evidence, *bounds))
+    here = ahead[free]
+    beyond, line, slope = here.copy(), np.empty_like(here), np.empty_like(here)
+    duals = np.zeros_like(most)
+    for _ in range(n_steps):
+        for number, dual in enumerate(duals):
+            ahead.take(neighbours[number], out=slope, mode="clip")
+            if number % 2:
+                np.subtract(beyond, slope, out=slope)
+            else:
+                slope -= beyond
+            slope *= forth
+            dual += slope
+            np.minimum(dual, most[number], out=dual)
+            np.maximum(dual, least[number], out=dual)
+        np.copyto(line, evidence)
+        for number, dual in enumerate(duals):
+            if number % 2:
+                line -= dual
+            else:
+                line += dual
+        line *= back
+        line += here
+        np.maximum(line, lowest, out=line)
+        np.minimum(line, highest, out=line)
+        np.add(line, line, out=beyond)
+        beyond -= here
+        ahead[free] = beyond
+        here, line = line, here
+    membership.reshape(-1)[free] = here
+
+
+def _find_pairs(
+    free: NDArray[np.intp], shape: tuple[int, ...], weights: Three
+) -> tuple[NDArray[np.intp], Floats]:
+    """Return of each free voxel its neighbours, after and before along each axis, and their cost.
+
+    Both ``(6, voxel)``. Beyond an end a voxel is its own neighbour at no cost.
+    """
+    places = np.unravel_index(free, shape)
+    neighbours, most = np.empty((6, free.size), np.intp), np.empty((6, free.size), np.float32)
+    for axis, weight in enumerate(weights):
+        stride, place = prod(shape[axis + 1 :]), places[axis]
+        # The number of a pair among those of its axis is that of its first voxel, less what the
+        # rows before it lack.
+        pairs = free - stride * (free // (stride * shape[axis]))
+        for side, is_there in enumerate((place < shape[axis] - 1, place > 0)):
+            number = 2 * axis + side
+            np.copyto(neighbours[number], free)
+            np.add(free, -stride if side else stride, out=neighbours[number], where=is_there)
+            most[number] = 0
+            most[number][is_there] = weight.reshape(-1)[pairs[is_there] - side * stride]
+    return neighbours, most
 
 
 class _State:
@@ -168,7 +242,7 @@ class _State:
 
     def _compute_force(self) -> Floats:
         """Return evidence plus divergence of the dual variables, in working memory."""
-        out = self._force
+        out: Floats = self._force
         np.copyto(out, self.energy.evidence)
         for axis, dual in enumerate(self._duals):
             here, there = _view_ends(out, axis)

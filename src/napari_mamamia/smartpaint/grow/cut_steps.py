@@ -23,7 +23,7 @@ Place3 = tuple[int, int, int]
 Walk = Callable[..., None]
 
 # Places are unsigned: they need no test for counting from the end, so that loops become vectors.
-_ONE: Final = np.uint64(1)
+_ONE: Final[Any] = np.uint64(1)
 _HOW: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 _LINE: Final = float32[::1]
 
