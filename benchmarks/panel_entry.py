@@ -22,6 +22,7 @@ from qtpy.QtGui import QAction  # noqa: E402
 from qtpy.QtWidgets import QWidget  # noqa: E402
 
 from main_thread import MeteredApplication, TurnSampler, rest, tree_of, wait_until  # noqa: E402
+from memory_state import MemoryWalk  # noqa: E402
 
 SETTLED_MS = 1500
 TOLD_S, TREE_S = 0.04, 0.004
@@ -50,6 +51,7 @@ def main() -> None:
     beats = [time.perf_counter()]
     beat = QTimer(window)
     beat.timeout.connect(lambda: beats.append(time.perf_counter()))
+    walk = MemoryWalk().walk()
     account = application.begin()
     beat.start(5)
     QTimer.singleShot(0, entry.trigger)
@@ -57,7 +59,7 @@ def main() -> None:
     rest(SETTLED_MS)
     late = max(after - before for before, after in pairwise(beats))
     found = {name: 1e3 * getattr(account, name) for name in ("longest", "ours", "drawn")}
-    found |= {"collected": 1e3 * account.collected, "where": account.where}
+    found |= {"collected": 1e3 * account.collected, "where": account.where, "walk": walk}
     if account.stacks and account.longest >= TOLD_S:
         print(*tree_of(account.stacks, TREE_S), sep="\n", file=sys.stderr, flush=True)
     print(json.dumps(found | {"took": took, "late": 1e3 * late}), flush=True)

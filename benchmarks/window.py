@@ -300,9 +300,8 @@ def runs_of(folder: Path, options: argparse.Namespace) -> list[dict]:
             run = json.loads(made.stdout.splitlines()[-1])
             opened = [sys.executable, Path(__file__).with_name("panel_entry.py")]
             made = subprocess.run(opened, stdout=subprocess.PIPE, check=True)
-        run["actions"] = {"open the panel": json.loads(made.stdout.splitlines()[-1])} | run[
-            "actions"
-        ]
+        first = {"open the panel": json.loads(made.stdout.splitlines()[-1])}
+        run["actions"] = first | run["actions"]
         runs.append(run)
     return runs
 
