@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
@@ -37,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _LINE_HEIGHT = 24
 _PROGRESS_WIDTH = 60
@@ -302,10 +302,9 @@ class Header(QFrame):
 
     def _make_state(self) -> QStackedWidget:
         self.saved: NameLabel = named(NameLabel(), "header_saved", _SAVED_TIP)
-        self.progress: QProgressBar = named(
-            QProgressBar(), "header_progress", tr("How far the running work is")
+        self.progress: ProgressBar = named(
+            ProgressBar(), "header_progress", tr("How far the running work is")
         )
-        self.progress.setTextVisible(False)
         self.progress.setFixedSize(_PROGRESS_WIDTH, 8)
         self.progress_text: QLabel = named(QLabel(), "header_progress_text", tr("What runs now"))
         self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

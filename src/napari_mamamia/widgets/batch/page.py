@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
     QLineEdit,
-    QProgressBar,
     QVBoxLayout,
     QWidget,
 )
@@ -37,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 # Page Batch, under the clinical table: what it knows, and columns to confirm.
 
@@ -298,11 +298,10 @@ class BatchPage(QWidget):
         )
         for tool in (self.log, self.leaderboard):
             tool.setProperty("framed", True)
-        self.progress: QProgressBar = named(
-            QProgressBar(), "batch_progress", tr("How far the run is")
+        self.progress: ProgressBar = named(
+            ProgressBar(), "batch_progress", tr("How far the run is")
         )
         self.progress.setRange(0, _STEPS)
-        self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.state = label("batch_state", tip=tr("What the run does now, or how it ended"))
         buttons = row(self.start, self.cancel, self.leaderboard, self.log)

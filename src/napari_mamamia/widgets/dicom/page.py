@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QHeaderView,
     QLineEdit,
-    QProgressBar,
     QTableView,
     QVBoxLayout,
     QWidget,
@@ -33,6 +32,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
 from napari_mamamia.widgets.dicom.choice import StudyChoice
@@ -281,11 +281,10 @@ class ImportPage(QWidget):
             "import_zip", tr("Zip…"), tr("Choose a zip of DICOM files"), self._browse_zip
         )
         self.note = label("import_note", tip=tr("What is looked into, or what was found"))
-        self.progress: QProgressBar = named(
-            QProgressBar(), "import_progress", tr("How far the running work is")
+        self.progress: ProgressBar = named(
+            ProgressBar(), "import_progress", tr("How far the running work is")
         )
         self.progress.setRange(0, _STEPS)
-        self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.cancel = button(
             "import_cancel", tr("Stop"), tr("Stops; no case is left half"), self.cancel_wanted.emit

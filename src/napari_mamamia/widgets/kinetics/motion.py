@@ -3,7 +3,7 @@
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QProgressBar, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.progress import Progress
@@ -12,6 +12,7 @@ from napari_mamamia.kinetics.registration.motion import PhaseMotion
 from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _HEIGHT: Final = 8
 _OFF: Final = tr(
@@ -61,10 +62,9 @@ class MotionControls(QWidget):
             tr("Stops the registration; nothing of it is kept"),
             self.cancel_wanted.emit,
         )
-        self.progress: QProgressBar = named(
-            QProgressBar(), "motion_progress", tr("How far the registration is")
+        self.progress: ProgressBar = named(
+            ProgressBar(), "motion_progress", tr("How far the registration is")
         )
-        self.progress.setTextVisible(False)
         self.progress.setFixedHeight(_HEIGHT)
         self.running = label("motion_running", tip=tr("What the registration does now"))
         self.table = label(

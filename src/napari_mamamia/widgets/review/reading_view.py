@@ -6,7 +6,6 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QLineEdit,
     QListWidgetItem,
-    QProgressBar,
     QVBoxLayout,
     QWidget,
 )
@@ -27,6 +26,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 from napari_mamamia.widgets.findings.gap_views import GapList
 
 
@@ -51,10 +51,9 @@ class ReadingView(QWidget):
         super().__init__()
         self.setObjectName("review_reading")
         self.left = label("review_left", tip=tr("How many of your readings are done"))
-        self.progress: QProgressBar = named(
-            QProgressBar(), "review_progress", tr("How many of your readings are done")
+        self.progress: ProgressBar = named(
+            ProgressBar(), "review_progress", tr("How many of your readings are done")
         )
-        self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.case = label("review_case", tip=tr("The case that you have taken"))
         self.case.setProperty("heading", True)
