@@ -184,6 +184,10 @@ class Window:
         self.viewer.dims.roll()
 
     def take_picture(self) -> None:
+        # Planes that are being made leave the canvas without width until a turn has passed; napari
+        # has no picture of such a canvas.
+        while self.viewer.window._qt_viewer.canvas.native.width() == 0:
+            self.settle(20)
         self.viewer.screenshot(canvas_only=True, flash=False)
 
     def hide_window(self) -> None:
