@@ -43,6 +43,10 @@ _BROKEN: Final = tr(
     "expected every part of MAMA-MIA to be installed, but {_}: {error}: install it again with "
     "pip install --force-reinstall napari-mamamia, and choose the menu entry again"
 )
+_NOT_MADE: Final = tr(
+    "expected the panel of MAMA-MIA, but {_}: {error}: choose the menu entry again; "
+    "what happened is in napari's log"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -132,7 +136,7 @@ class WaitingPanel(QWidget):
 
     def _go_on(self) -> None:
         if isinstance(self._imported, Failed):
-            self._tell_failure(self._imported.error)
+            self._tell_failure(_BROKEN, self._imported.error)
         elif self._imported is not None and self._panel is None:
             place: Any = import_module(_PLACE)
             outcome = outcome_of(lambda: place.make_panel(self._viewer, is_gradual=True))
@@ -141,14 +145,14 @@ class WaitingPanel(QWidget):
                 self._panel = outcome.result
                 self.destroyed.connect(outcome.result.deleteLater)
             elif isinstance(outcome, Failed):
-                self._tell_failure(outcome.error)
+                self._tell_failure(_NOT_MADE, outcome.error)
         elif self._imported is not None:
             self.finish(is_gradual=True)
 
-    def _tell_failure(self, error: Exception) -> None:
+    def _tell_failure(self, text: str, error: Exception) -> None:
         _log.error("the panel could not be made", exc_info=error)
         self._leave_window()
-        show_error(tr(_BROKEN).format(_=type(error).__name__, error=error))
+        show_error(tr(text).format(_=type(error).__name__, error=error))
 
     def _leave_window(self) -> None:
         self._look.stop()
