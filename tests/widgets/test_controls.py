@@ -117,7 +117,7 @@ def test_no_line_of_the_header_is_empty_without_masks(qtbot, dock):
     dock.show()
     qtbot.waitExposed(dock)
     header = dock.header
-    lines = [one.mapTo(header, QPoint(0, 0)).y() for one in (header.keys, header.view)]
+    lines = [one.mapTo(header, QPoint(0, 0)).y() for one in (header.keys, header.lesion)]
     lines.append(header.reader.mapTo(header, QPoint(0, 0)).y())
     assert lines == sorted(lines)
     room = header.reader.height() + header.layout().spacing()

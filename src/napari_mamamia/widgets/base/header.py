@@ -94,7 +94,7 @@ class Header(QFrame):
         for line in (self._masks, self._reader_line):
             self._room.addWidget(line)
         self._room.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._state_line: QWidget = row(self._make_state(), self.reader)
+        self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
         self._state_line.layout().setStretch(0, 1)
         self._place = MessagePlace()
         self._place.close_wanted.connect(lambda: self.say(Level.HINT, ""))
@@ -183,10 +183,12 @@ class Header(QFrame):
         metrics = self.progress_text.fontMetrics()
         self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.progress_text.setToolTip(f"{title}: {text}")
+        self.view.hide()  # its room is for what runs
         self.state.setCurrentIndex(1)
 
     def hide_progress(self) -> None:
         """Show the saved state again."""
+        self.view.show()
         self.state.setCurrentIndex(0)
 
     def say(self, level: Level, text: str) -> None:
@@ -201,6 +203,7 @@ class Header(QFrame):
 
     def lend(self) -> None:
         """Be without what says where you are and who reads: a line over the picture takes it."""
+        self._put_controls(self._mask_line, self.view)
         for line in (self._case_line, self._state_line):
             line.hide()
         self.saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -220,7 +223,7 @@ class Header(QFrame):
         steps = (self.previous, self.next)
         self._put_controls(self._case_line, self.case, self.position, *steps)
         self._put_controls(self._case_line, self.napari, self.keys)
-        self._put_controls(self._state_line, self.state, self.reader)
+        self._put_controls(self._state_line, self.state, self.view, self.reader)
         for line in (self._case_line, self._state_line):
             line.show()
         self.saved.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -289,7 +292,7 @@ class Header(QFrame):
         )
         self.view.setCheckable(True)
         self.view.setProperty("framed", True)
-        return row(*self._chips.values(), 1, self.lesion, self.view)
+        return row(*self._chips.values(), 1, self.lesion)
 
     def _make_chip(self, role: Role) -> QToolButton:
         chip = tool_button(f"header_mask_{role}", tr(str(role)), "", lambda: None)
