@@ -1,4 +1,4 @@
-import time
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,17 +110,17 @@ def test_clinical_columns_are_those_with_a_value_somewhere():
     assert columns[2].value(rows[0]) == "X"
 
 
-def test_sorting_and_searching_1506_cases_does_not_stall_the_window(qapp):
+def test_sorting_and_searching_looks_at_each_of_1506_cases_a_few_times(qapp):
     made = CaseTableModel()
     records = [CaseRecord(f"DUKE_{k:03d}", age=float(k % 60)) for k in range(1506)]
     rows = [row(r.case_id, 4 + k % 3, record=r) for k, r in enumerate(records)]
     made.show_rows(rows, (*BASIC_COLUMNS, *clinical_columns(rows)))
-    best = []
     for act in (lambda: made.sort(0), lambda: made.sort(6), lambda: made.set_search("7")):
-        times = []
-        for _ in range(5):
-            started = time.thread_time()
+        calls = []
+        sys.setprofile(lambda _frame, event, _what, calls=calls: calls.append(event))
+        try:
             act()
-            times.append(time.thread_time() - started)
-        best.append(min(times))
-    assert max(best) < 0.25  # processor time, grossly: the rule of 50 ms is measured, not tested
+        finally:
+            sys.setprofile(None)
+        n_calls = sum(event in ("call", "c_call") for event in calls)
+        assert 0 < n_calls < 50 * len(rows)  # comparing each with each would be 1506 for each
