@@ -1,34 +1,36 @@
 """What is called a turn of the event loop later."""
 
-import weakref
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from qtpy.QtCore import QObject, QTimer
 
+# Held from here, so that no collection of garbage finds them. One in another thread empties what it
+# collects at once, but Qt deletes a timer in its own thread only, a turn later: until then it would
+# call a function that has been emptied, and that ends the program.
+_WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
+
 
 def call_soon(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
-    """Call `act` in a turn of its own, unless `owner` is gone by then.
+    """Call `act` in a turn of its own, unless Qt has deleted `owner` by then.
 
     `QTimer.singleShot` knows no owner: what it calls after a window was closed meets objects that
     Qt has deleted, and PyQt6 ends the program for that.
     """
     timer = QTimer(owner)
+    _WAITING[timer] = act
     timer.setSingleShot(True)
-    timer.timeout.connect(timer.deleteLater)
-    timer.timeout.connect(_CallOf(owner, act))
+    timer.timeout.connect(partial(_call, timer))
+    timer.destroyed.connect(partial(_forget, timer))
     timer.start(after_ms)
 
 
-class _CallOf:
-    """A call for an owner. A collection of garbage empties functions before Qt's timer is gone.
+def _call(timer: QTimer) -> None:
+    act = _WAITING.pop(timer)
+    timer.deleteLater()
+    act()
 
-    To call an emptied one ends the program; weak references are the first that it clears.
-    """
 
-    def __init__(self, owner: QObject, act: Callable[[], object]) -> None:
-        self._owner = weakref.ref(owner)
-        self._act = act
-
-    def __call__(self) -> None:
-        if self._owner() is not None:
-            self._act()
+def _forget(timer: QTimer, *_: object) -> None:
+    _WAITING.pop(timer, None)

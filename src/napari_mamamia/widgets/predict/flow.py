@@ -59,7 +59,7 @@ class PredictEstimate(WindowPart):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(_ASK_AFTER_MS)
-        self._later.timeout.connect(lambda: self.ask(measure=False))
+        self._later.timeout.connect(self._ask_quickly)
 
     def forget(self) -> None:
         """Drop what is known, because the choice changed."""
@@ -78,6 +78,9 @@ class PredictEstimate(WindowPart):
         """Ask anew, such as after a run, whose pace is known then."""
         self._looked_at = None
         self.look_soon()
+
+    def _ask_quickly(self) -> None:
+        self.ask(measure=False)
 
     def ask(self, *, measure: bool) -> None:
         """Ask what the open case would take; newest question only."""
