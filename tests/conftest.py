@@ -5,6 +5,7 @@ import gzip
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import zipfile
@@ -21,6 +22,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 from pytestqt.qtbot import QtBot
+from tests import users_files
 
 from napari_mamamia.core import progress
 from napari_mamamia.core.program import garbage
@@ -28,6 +30,13 @@ from napari_mamamia.core.progress import report_progress
 
 # napari reads this once, at its first import
 os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
+
+# Each test has its own (`own_preferences`); this is for what a test left at work when it ended: a
+# case list that came too late wrote the user's own preferences.
+BETWEEN_TESTS = Path(tempfile.mkdtemp())
+for variable, part in (("CONFIG", ""), ("MODELS", "models"), ("CACHE", "cache")):
+    os.environ[f"MAMAMIA_{variable}_DIR"] = str(BETWEEN_TESTS / part)
+sys.addaudithook(users_files.refuse_writing)
 
 # On a busy computer an example takes as long as it takes: no test says how fast.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -196,7 +205,8 @@ def own_preferences(preference_folders, monkeypatch):
     monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(folder))
     monkeypatch.setenv("MAMAMIA_MODELS_DIR", str(folder / "models"))
     monkeypatch.setenv("MAMAMIA_CACHE_DIR", str(folder / "cache"))
-    return folder
+    yield folder
+    assert users_files.take_refused() == [], "a test would have written the user's own files"
 
 
 @pytest.fixture

@@ -84,16 +84,15 @@ def docked(request, qtbot, window):
 
 
 @pytest.fixture(scope="module")
-def dock_of_module(qapp, request, tmp_path_factory):
+def dock_of_module(qapp, request):
     """The dock of a window that stays open for a module's tests; ask for `shared_dock`.
 
     That of `one_window` stays for the next such module, too: to make one takes 2 s.
     """
-    folder = tmp_path_factory.mktemp("preferences")
     if may_keep(request.node):
-        yield kept_dock(folder)
+        yield kept_dock()
     else:
-        with docked_window(folder) as panel:
+        with docked_window() as panel:
             yield panel
 
 

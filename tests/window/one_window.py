@@ -35,19 +35,19 @@ _DOCKS = []
 
 
 @contextmanager
-def docked_window(preferences):
+def docked_window():
     """Open a window with its dock, as a user adds it."""
-    with napari_window(preferences) as viewer:
+    with napari_window() as viewer:
         viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
         panel = dock_of(viewer)
         yield panel
         panel.close_down()
 
 
-def kept_dock(preferences):
+def kept_dock():
     """Return the dock of the window that stays open until `close_kept`."""
     if not _DOCKS:
-        _DOCKS.append(_KEPT.enter_context(docked_window(preferences)))
+        _DOCKS.append(_KEPT.enter_context(docked_window()))
     return _DOCKS[0]
 
 
@@ -58,7 +58,7 @@ def close_kept():
 
 
 @contextmanager
-def napari_window(preferences):
+def napari_window():
     """Open a window, as napari's `make_napari_viewer` does, but for longer than one test."""
     _see_windows_go()
     _forget_actions()
@@ -69,9 +69,6 @@ def napari_window(preferences):
         patch.setattr(NapariApplication, "get_app_model", lambda: app)
         patch.setattr("napari._qt.threads.status_checker.StatusChecker.start", lambda *_: None)
         patch.setattr("napari._qt.qt_viewer.QtViewer._get_console", lambda *_: QWidget())
-        patch.setenv("MAMAMIA_CONFIG_DIR", str(preferences))
-        patch.setenv("MAMAMIA_MODELS_DIR", str(preferences / "models"))
-        patch.setenv("MAMAMIA_CACHE_DIR", str(preferences / "cache"))
         viewer = Viewer(show=True, show_welcome_screen=False)
         try:
             viewer.window.resize(*SIZE)

@@ -80,8 +80,8 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def viewer_of_module(qapp, tmp_path_factory):
-    with napari_window(tmp_path_factory.mktemp("preferences")) as made:
+def viewer_of_module(qapp):
+    with napari_window() as made:
         yield made
 
 

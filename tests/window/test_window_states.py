@@ -54,9 +54,9 @@ def slow_of_module():
 
 
 @pytest.fixture(scope="module")
-def panel_of_module(qapp, tmp_path_factory, slow_of_module):
+def panel_of_module(qapp, slow_of_module):
     """A dock with those services, in a window for all tests here."""
-    with napari_window(tmp_path_factory.mktemp("preferences")) as viewer:
+    with napari_window() as viewer:
         made = MamamiaDock(viewer, slow_of_module.services())
         viewer.window.add_dock_widget(made, name="MAMA-MIA")
         yield made
