@@ -111,6 +111,12 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_sessionfinish(session):
+    """Fail where something wrote the user's own files after the last test."""
+    if users_files.take_refused():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(scope="session", autouse=True)
 def garbage_left_out():
     """Keep those objects out for the whole run.

@@ -58,5 +58,5 @@ def take_refused() -> list[str]:
 def _is_users(path: object) -> bool:
     if not isinstance(path, str | bytes | os.PathLike):
         return False
-    whole = os.path.abspath(os.fsdecode(path)) + os.sep
+    whole = f"{Path(os.fsdecode(path)).absolute()}{os.sep}"
     return whole.startswith(FOLDERS)
