@@ -21,16 +21,16 @@ def call_soon(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -
     timer = QTimer(owner)
     _WAITING[timer] = act
     timer.setSingleShot(True)
-    timer.timeout.connect(partial(_call, timer))
-    timer.destroyed.connect(partial(_forget, timer))
+    timer.timeout.connect(partial(_call_held, timer))
+    timer.destroyed.connect(partial(_forget_held, timer))
     timer.start(after_ms)
 
 
-def _call(timer: QTimer) -> None:
+def _call_held(timer: QTimer) -> None:
     act = _WAITING.pop(timer)
     timer.deleteLater()
     act()
 
 
-def _forget(timer: QTimer, *_: object) -> None:
+def _forget_held(timer: QTimer, *_: object) -> None:
     _WAITING.pop(timer, None)
