@@ -38,7 +38,7 @@ from pathlib import Path
 from refining import one_thread  # noqa: F401 - first, before numpy is loaded
 from refining.robot import RefiningTool, run_robot
 from refining.scenes import Scene, SceneError, SceneSpec, load_scene, read_list
-from refining.starts import STARTS, Bools, growth_scores
+from refining.starts import STARTS, Bools, run_growth
 from refining.table import HEAD, Figures, Row, Verdict, format_rows
 from refining.tools import MAIN, TOOLS
 
@@ -103,8 +103,8 @@ def run_task(task: Task) -> Row:
     return Row(scene.name, scene.groups, task.start, task.tool, runs, task.budget)
 
 
-def grow_scene(name: str, folder: Path | None) -> tuple[str, list[float]]:
-    return name, growth_scores(scene_of(name, folder))
+def grow_scene(name: str, folder: Path | None) -> tuple[str, list[tuple[float, float]]]:
+    return name, run_growth(scene_of(name, folder))
 
 
 def prepare(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[SceneSpec]:
@@ -143,10 +143,12 @@ def print_groups(rows: Sequence[Row]) -> None:
                     print(format_rows(group or "all", chosen))
 
 
-def print_growth(growth: dict[str, list[float]]) -> None:
-    print("Dice after 1, 2, 3, 4 true outlines (error .8 mm):")
-    for name, scores in growth.items():
-        print(f"  {name:28}" + " ".join(f"{score:.3f}" for score in scores))
+def print_growth(runs: dict[str, list[tuple[float, float]]]) -> None:
+    print("Dice after 1, 2, 3, 4 true outlines (error .8 mm); s of the processor:")
+    for name, of_scene in runs.items():
+        scores, times = zip(*of_scene, strict=True)
+        text = " ".join(f"{score:.3f}" for score in scores)
+        print(f"  {name:28}{text:24}" + " ".join(f"{seconds:.2f}" for seconds in times))
 
 
 def write_rows(path: Path, rows: Sequence[Row], growth: dict[str, list[float]]) -> None:
@@ -174,7 +176,7 @@ def measure(
     specs: Sequence[SceneSpec], asked: argparse.Namespace
 ) -> tuple[list[Row], dict[str, list[float]]]:
     rows: list[Row] = []
-    growth: dict[str, list[float]] = {}
+    growth: dict[str, list[tuple[float, float]]] = {}
     print(HEAD)
     # Forked processes would share locks of threads that they do not have.
     with ProcessPoolExecutor(asked.processes, get_context("spawn")) as pool:
@@ -184,7 +186,9 @@ def measure(
         if asked.growth or not (asked.start or asked.tool):
             names = [spec.name for spec in specs if spec.set != "warn"]
             growth.update(pool.map(grow_scene, names, [asked.folder] * len(names)))
-    return rows, growth
+    if growth:
+        print_growth(growth)
+    return rows, {name: [score for score, _ in runs] for name, runs in growth.items()}
 
 
 def judge_scenes(rows: Sequence[Row]) -> Verdict:
@@ -240,8 +244,6 @@ def compare(asked: argparse.Namespace) -> int:
     if rows:
         print()
         print_groups(rows)
-    if growth:
-        print_growth(growth)
     if asked.out:
         write_rows(asked.out, rows, growth)
     figures = Figures(rows, growth)

@@ -1,11 +1,13 @@
 """A saved mask that is opened again: its strokes count on where the journal proves them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.services.painting import GRID, make_case, make_images, random_act
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.volumes import write_volume
@@ -13,6 +15,7 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing, prepare_saving, save_editing
 from napari_mamamia.services.refine.grow_mask import (
     GROW_AGAIN,
+    GROW_STEP,
     GrownBefore,
     GrowthKind,
     choose_growth,
@@ -23,6 +26,8 @@ from napari_mamamia.services.refine.grow_mask import (
 )
 from napari_mamamia.services.refine.outlines import DrawnOutline, outline_step
 from napari_mamamia.services.refine.replay import replay_journal
+from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.evidence import outlined
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.session.session import EditingSession
 
@@ -230,6 +235,47 @@ def test_what_growing_added_is_known_from_the_history_alone():
             np.array_equal(a.mask, b.mask)
             for a, b in zip(later, seeds_beside_growth(live, found), strict=True)
         )
+
+
+def test_a_session_grows_with_a_further_outline_what_it_would_grow_anew(monkeypatch):
+    """As the window does it; outlines that were grown before are not grown without the newest."""
+    grid = Grid((16, 30, 30), np.eye(4))
+    z, y, x = np.indices(grid.shape)
+    lesion = (z - 8) ** 2 + (y - 15) ** 2 + (x - 15) ** 2 <= 36
+    signal = np.random.default_rng(1).normal(0, 1, grid.shape) + 6 * lesion
+    case = Case("A", grid, signal[np.newaxis].astype(np.float32), (Phase(0),))
+    images = FeatureImages(case, (Channel("image", 0, None, 1.0),))
+    live = EditingSession("A", grid, np.zeros(grid.shape, np.uint8), images)
+    n_grown = []
+    grow_start = outlined.grow_start
+    monkeypatch.setattr(
+        outlined, "grow_start", lambda *args: n_grown.append(1) or grow_start(*args)
+    )
+    before: dict[int, GrownBefore] = {}
+    costs = []
+    # back on a plane, another lesion, and back
+    for label, index in ((1, 8), (1, 5), (1, 11), (2, 8), (1, 5), (1, 9)):
+        live.label = label
+        crop = np.s_[8:23, 8:16] if label == 1 else np.s_[8:23, 16:23]
+        low, high = (index, crop[0].start, crop[1].start), (index + 1, crop[0].stop, crop[1].stop)
+        drawn = DrawnOutline(0, index, Box(low, high), lesion[index][crop][np.newaxis])
+        then = before.get(label)
+        added = None if then is None else (then.box, then.added)
+        live.apply(*outline_step(live.labels, drawn, label, Action.ADD, added))
+        seeds = seeds_beside_growth(live, then)
+        n_grown.clear()
+        grown = outlined.grow_outlines(live.images, live.grid, seeds)
+        costs.append(len(n_grown))
+        anew = outlined.grow_outlines(replace(images), live.grid, seeds)
+        assert (grown.box, grown.notes) == (anew.box, anew.notes)
+        np.testing.assert_array_equal(grown.mask, anew.mask)
+        where, mask, more = merge_grown(live.labels, label, grown, then, live.grid)
+        live.apply(GROW_STEP, where, mask)
+        step = live.steps[live.position - 1]
+        before[label] = GrownBefore(step, where, without_outlines(where, more, seeds))
+    assert costs[0] == 1
+    assert costs[1] <= 2
+    assert costs[2] <= 3
 
 
 def test_a_mask_with_strokes_has_no_growth_to_take_the_place_of():

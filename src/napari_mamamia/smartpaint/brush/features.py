@@ -55,7 +55,7 @@ class Channel:
         return isfinite(self.noise) and self.noise > 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class FeatureImages:
     """The features of one case.
 

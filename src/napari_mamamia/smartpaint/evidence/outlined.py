@@ -1,8 +1,9 @@
 """Growth from outlines: together they set the shape, and the image sets the edge near it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ _MOST_EARLIER: Final = 3  # outlines are taken away, one after the other
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
+Drawn = tuple[Outline, ...]
 
 
 def grow_outlines(
@@ -75,38 +77,154 @@ def grow_outlines(
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the outlines")
-    return _grow_planes(images, grid, outlines, settings, _MOST_EARLIER)
+    for outline in outlines:
+        outline.require_on(grid)
+    growth = _Growth(images, grid, settings)
+    planes = growth.recognise(_join_planes(outlines))
+    grown = growth.grow(planes)
+    growth.keep(planes)
+    # What is kept must not change with what the caller does to its region.
+    return replace(grown, mask=grown.mask.copy())
 
 
-def _grow_planes(
-    images: FeatureImages,
-    grid: Grid,
-    outlines: Sequence[Outline],
-    settings: GrowSettings,
-    n_earlier: int,
-) -> Grown:
-    """Grow outlines in the order in which they were drawn.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """What was found of the outlines of the last growth and of the first ones among them."""
 
-    What grew before the newest one was drawn has a say where it finds that one: the image and the
-    shape may both do worse by a further outline, and then two of three still have it right.
+    grid: Grid
+    settings: GrowSettings
+    found: dict[tuple[Any, ...], Any]
+
+
+_KEPT: Final[WeakKeyDictionary[FeatureImages, _Kept]] = WeakKeyDictionary()
+"""One for each case's images: what grew before the newest outline need not be found again."""
+
+
+class _Growth:
+    """Grows sets of outlines of one lesion; what it has found of a set it does not find again.
+
+    A set is a tuple of outlines in the order in which they were drawn; equal outlines are one
+    object (`recognise`), so that sets are equal where all of them are.
     """
-    start = start_from_outlines(images, grid, outlines, settings)
-    by_image = grow_start(images, start, settings)
-    planes = _join_planes(outlines)
-    if len(planes) < 2:
-        return by_image
-    by_shape = _grow_shape(images, grid, outlines, start)
-    is_leak = np.count_nonzero(by_image.mask) > _LEAK * np.count_nonzero(by_shape.mask)
-    n_voxels = int(np.count_nonzero(by_image.mask))
-    is_trusted = not is_leak and _is_image_trusted(images, grid, planes, settings, n_voxels)
-    chosen = by_image if is_trusted else by_shape
-    if not n_earlier:
-        return chosen
-    earlier = _grow_planes(images, grid, planes[:-1], settings, n_earlier - 1)
-    excess, missed = _compare_plane(earlier, planes[-1], grid, settings.tolerance_mm)
-    if excess > _EARLIER_EXCESS or missed > _EARLIER_MISSED:
-        return chosen
-    return _join_regions(start, grid, (by_image, by_shape, earlier), chosen.notes)
+
+    def __init__(self, images: FeatureImages, grid: Grid, settings: GrowSettings) -> None:
+        self._images = images
+        self._grid = grid
+        self._settings = settings
+        self._starts: dict[Drawn, Start] = {}
+        kept = _KEPT.get(images)
+        is_same = kept is not None and kept.grid is grid and kept.settings == settings
+        # A copy: a growth that is cancelled leaves what is kept as it was.
+        self._found = dict(kept.found) if kept is not None and is_same else {}
+
+    def recognise(self, outlines: Sequence[Outline]) -> Drawn:
+        """Return the outlines, those that are known already as the objects that they were."""
+        known = {one for _, planes, *_ in self._found for one in planes}
+        return tuple(
+            next((one for one in known if _is_same_outline(one, outline)), outline)
+            for outline in outlines
+        )
+
+    def keep(self, planes: Drawn) -> None:
+        """Keep what was found of these outlines, and of them without the last ones."""
+        sets = {planes[: len(planes) - less] for less in range(_MOST_EARLIER + 1)}
+        found = {key: value for key, value in self._found.items() if key[1] in sets}
+        _KEPT[self._images] = _Kept(self._grid, self._settings, found)
+
+    def grow(self, planes: Drawn, n_earlier: int = _MOST_EARLIER) -> Grown:
+        """Grow outlines in the order in which they were drawn.
+
+        What grew before the newest one was drawn has a say where it finds that one: the image and
+        the shape may both do worse by a further outline, and then two of three still have it right.
+        """
+        by_image = self._grow_by_image(planes)
+        if len(planes) < 2:
+            return by_image
+        by_shape = self._grow_by_shape(planes)
+        if not n_earlier:
+            return by_image if self._is_image_trusted(planes) else by_shape
+        earlier = self.grow(planes[:-1], n_earlier - 1)
+        excess, missed = self._compare_plane(earlier, planes[-1])
+        if excess > _EARLIER_EXCESS or missed > _EARLIER_MISSED:
+            return by_image if self._is_image_trusted(planes) else by_shape
+        notes = by_image.notes
+        if notes != by_shape.notes and not self._is_image_trusted(planes):
+            notes = by_shape.notes
+        return _join_regions(
+            self._read_start(planes), self._grid, (by_image, by_shape, earlier), notes
+        )
+
+    def _read_start(self, planes: Drawn) -> Start:
+        if planes not in self._starts:
+            self._starts[planes] = start_from_outlines(
+                self._images, self._grid, planes, self._settings
+            )
+        return self._starts[planes]
+
+    def _grow_by_image(self, planes: Drawn, most_voxels: int | None = None) -> Grown:
+        most = min(self._settings.most_voxels, most_voxels or self._settings.most_voxels)
+        key = ("image", planes, self._limit_blocks(planes, most))
+        if key not in self._found:
+            settings = replace(self._settings, most_voxels=most)
+            self._found[key] = grow_start(self._images, self._read_start(planes), settings)
+        grown: Grown = self._found[key]
+        return grown
+
+    def _grow_by_shape(self, planes: Drawn, most_voxels: int = MOST_VOXELS) -> Grown:
+        key = ("shape", planes, self._limit_blocks(planes, most_voxels))
+        if key not in self._found:
+            start = self._read_start(planes)
+            self._found[key] = _grow_shape(self._images, self._grid, planes, start, most_voxels)
+        grown: Grown = self._found[key]
+        return grown
+
+    def _limit_blocks(self, planes: Drawn, most_voxels: int) -> int | None:
+        """Return the limit; None where the box lies below it, which makes it no difference."""
+        is_fine = self._read_start(planes).inside.size <= most_voxels
+        return None if is_fine else most_voxels
+
+    def _is_image_trusted(self, planes: Drawn) -> bool:
+        """Return whether growth by the image alone finds each outline from the others.
+
+        It does where little of its region lies farther outside the outline that was left out than
+        the tolerance, and no more of what is deeper inside is missed than the outlines' shape
+        misses. What lies outside is a leak, which goes on between outlines; one outline with a leak
+        is enough. So is a region much larger than the outlines' shape, or than those from all
+        outlines but one, which found that one as well.
+        """
+        key = ("trust", planes)
+        if key not in self._found:
+            self._found[key] = self._find_trust(planes)
+        is_trusted: bool = self._found[key]
+        return is_trusted
+
+    def _find_trust(self, planes: Drawn) -> bool:
+        n_voxels = int(np.count_nonzero(self._grow_by_image(planes).mask))
+        if n_voxels > _LEAK * np.count_nonzero(self._grow_by_shape(planes).mask):
+            return False
+        missed_by_image, missed_by_shape, sizes = [], [], []
+        for left_out in planes[-_MOST_LEFT_OUT:]:
+            rest = tuple(outline for outline in planes if outline is not left_out)
+            by_image = self._grow_by_image(rest, _LEFT_OUT_VOXELS)
+            excess, missed = self._compare_plane(by_image, left_out)
+            if excess > _MOST_EXCESS:
+                return False
+            missed_by_image.append(missed)
+            sizes.append(np.count_nonzero(by_image.mask))
+            by_shape = self._grow_by_shape(rest, _LEFT_OUT_VOXELS)
+            missed_by_shape.append(self._compare_plane(by_shape, left_out)[1])
+        if n_voxels > _SURPRISE * max(sizes):
+            return False
+        missed = float(np.mean(missed_by_image))
+        return missed <= min(_MOST_MISSED, float(np.mean(missed_by_shape)) + _AS_MUCH)
+
+    def _compare_plane(self, grown: Grown, outline: Outline) -> tuple[float, float]:
+        return _compare_plane(grown, outline, self._grid, self._settings.tolerance_mm)
+
+
+def _is_same_outline(one: Outline, other: Outline) -> bool:
+    same_plane = (one.axis, one.index) == (other.axis, other.index)
+    return same_plane and np.array_equal(one.mask, other.mask)
 
 
 def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
@@ -128,39 +246,6 @@ def _join_regions(
     outside = start.outside & ~start.inside
     held = ((votes > len(regions) // 2) | start.inside) & ~outside
     return _crop_grown(start, _clean_region(held, start.inside, outside), notes)
-
-
-def _is_image_trusted(
-    images: FeatureImages,
-    grid: Grid,
-    planes: Sequence[Outline],
-    settings: GrowSettings,
-    n_voxels: int,
-) -> bool:
-    """Return whether growth by the image alone, of `n_voxels`, finds each outline from the others.
-
-    It does where little of its region lies farther outside the outline that was left out than the
-    tolerance, and no more of what is deeper inside is missed than the outlines' shape misses. What
-    lies outside is a leak, which goes on between outlines; one outline with a leak is enough. So is
-    a region much larger than those from all outlines but one, which found that one as well.
-    """
-    coarse = replace(settings, most_voxels=min(settings.most_voxels, _LEFT_OUT_VOXELS))
-    missed_by_image, missed_by_shape, sizes = [], [], []
-    for left_out in planes[-_MOST_LEFT_OUT:]:
-        rest = [outline for outline in planes if outline is not left_out]
-        start = start_from_outlines(images, grid, rest, settings)
-        by_image = grow_start(images, start, coarse)
-        excess, missed = _compare_plane(by_image, left_out, grid, settings.tolerance_mm)
-        if excess > _MOST_EXCESS:
-            return False
-        missed_by_image.append(missed)
-        sizes.append(np.count_nonzero(by_image.mask))
-        by_shape = _grow_shape(images, grid, rest, start, _LEFT_OUT_VOXELS)
-        missed_by_shape.append(_compare_plane(by_shape, left_out, grid, settings.tolerance_mm)[1])
-    if n_voxels > _SURPRISE * max(sizes):
-        return False
-    missed = float(np.mean(missed_by_image))
-    return missed <= min(_MOST_MISSED, float(np.mean(missed_by_shape)) + _AS_MUCH)
 
 
 def _compare_plane(
@@ -187,7 +272,7 @@ def _grow_shape(
     grid: Grid,
     outlines: Sequence[Outline],
     start: Start,
-    most_voxels: int = MOST_VOXELS,
+    most_voxels: int,
 ) -> Grown:
     """Return the region by the outlines' shape and the image near its edge."""
     planes = planes_in(outlines, start.box)
