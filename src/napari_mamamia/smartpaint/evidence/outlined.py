@@ -112,24 +112,24 @@ class _Growth:
         self._grid = grid
         self._settings = settings
         self._starts: dict[Drawn, Start] = {}
-        kept = _KEPT.get(images)
-        is_same = kept is not None and kept.grid is grid and kept.settings == settings
+        last = _KEPT.get(images)
+        is_same = last is not None and last.grid is grid and last.settings == settings
         # A copy: a growth that is cancelled leaves what is kept as it was.
-        self._found = dict(kept.found) if kept is not None and is_same else {}
+        self._found = dict(last.found) if last is not None and is_same else {}
 
     def recognise(self, outlines: Sequence[Outline]) -> Drawn:
         """Return the outlines, those that are known already as the objects that they were."""
-        known = {one for _, planes, *_ in self._found for one in planes}
+        before = {one for _, planes, *_ in self._found for one in planes}
         return tuple(
-            next((one for one in known if _is_same_outline(one, outline)), outline)
+            next((one for one in before if _is_same_outline(one, outline)), outline)
             for outline in outlines
         )
 
     def keep(self, planes: Drawn) -> None:
         """Keep what was found of these outlines, and of them without the last ones."""
         sets = {planes[: len(planes) - less] for less in range(_MOST_EARLIER + 1)}
-        found = {key: value for key, value in self._found.items() if key[1] in sets}
-        _KEPT[self._images] = _Kept(self._grid, self._settings, found)
+        results = {key: value for key, value in self._found.items() if key[1] in sets}
+        _KEPT[self._images] = _Kept(self._grid, self._settings, results)
 
     def grow(self, planes: Drawn, n_earlier: int = _MOST_EARLIER) -> Grown:
         """Grow outlines in the order in which they were drawn.
