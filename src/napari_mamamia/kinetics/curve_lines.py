@@ -51,6 +51,11 @@ class CurvePlot:
         return PHASE_LABEL if self.times_s is None else TIME_LABEL
 
     @property
+    def x_labels(self) -> tuple[str, ...]:
+        """What the horizontal axis is, with its unit, and in short where there is no room."""
+        return (PHASE_LABEL, "phase") if self.times_s is None else (TIME_LABEL, "time (s)", "s")
+
+    @property
     def y_labels(self) -> tuple[str, ...]:
         """What the vertical axis is, with its unit, and in short where there is no room."""
         return PERCENT_LABELS

@@ -34,10 +34,14 @@ from napari_mamamia.widgets.controls.targets import CheckBox
 # A plot of contrast curves drawn by Qt itself, quick enough to follow the cursor.
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
+"""Pixels around the curves with usual text; larger text has more."""
 _CLEAR: Final = 3
 """Pixels between a text and the edge."""
+_TICK: Final = 4
+_BETWEEN: Final = 8
+"""Pixels that two numbers of an axis are apart at least."""
 _DOT: Final = 3.5
-_MOST_TICKS: Final = 6
+_MOST_TICKS, _MOST_X_TICKS = 6, 8
 _EMPTY: Final = CurvePlot("", None, ())
 _WORDS: Final = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.value
 
@@ -86,7 +90,6 @@ class CurvePlotView(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         ink = self.palette().color(QPalette.ColorRole.WindowText)
-        area = QRectF(_LEFT, _TOP, self.width() - _LEFT - _RIGHT, self.height() - _TOP - _BOTTOM)
         drawn = [line for line in self.plot.lines if _is_defined(line.percent)]
         if not drawn:
             painter.setPen(ink)
@@ -94,7 +97,7 @@ class CurvePlotView(QWidget):
             painter.drawText(self.rect(), _WORDS, text)
             painter.end()
             return
-        x_ticks, y_ticks = self._find_ticks([line.percent for line in drawn])
+        area, x_ticks, y_ticks = self._find_area([line.percent for line in drawn])
         self._draw_axes(painter, area, ink, x_ticks, y_ticks)
         for line in drawn:
             points = [
@@ -107,17 +110,29 @@ class CurvePlotView(QWidget):
 
     # -------------------------------------------------------------------- inner
 
-    def _find_ticks(
+    def _find_area(
         self, curves: Sequence[Sequence[float]]
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    ) -> tuple[QRectF, tuple[float, ...], tuple[float, ...]]:
+        """Return where the curves go, and the ticks of both axes: as many as have room."""
+        metrics = self.fontMetrics()
+        line = metrics.height()
         values = [value for curve in curves for value in curve if math.isfinite(value)]
-        count = max(len(curve) for curve in curves)
+        bottom = max(_BOTTOM, 2 * line + _TICK + _CLEAR)
+        high = self.height() - _TOP - bottom
+        most = max(2, min(_MOST_TICKS, high // line))
+        y_ticks = nice_ticks(min(0.0, *values), max(10.0, *values), most)
+        beside = max(metrics.horizontalAdvance(f"{value:g}") for value in y_ticks)
+        left = max(_LEFT, line + beside + 2 * _BETWEEN)
+        wide = self.width() - left - _RIGHT
+        x_ticks = self._find_x_ticks(max(len(curve) for curve in curves), wide)
+        return QRectF(left, _TOP, wide, high), x_ticks, y_ticks
+
+    def _find_x_ticks(self, count: int, wide: int) -> tuple[float, ...]:
         last = self.plot.x_of(count - 1)
         if self.plot.times_s is None:
-            x_ticks = tuple(float(phase) for phase in range(count))
-        else:
-            x_ticks = nice_ticks(0.0, max(last, 1.0), 8)
-        return x_ticks, nice_ticks(min(0.0, *values), max(10.0, *values))
+            return tuple(float(phase) for phase in range(count))
+        number = self.fontMetrics().horizontalAdvance(f"{last:.0f}") + _BETWEEN
+        return nice_ticks(0.0, max(last, 1.0), max(2, min(_MOST_X_TICKS, wide // number)))
 
     def _draw_axes(
         self,
@@ -129,37 +144,45 @@ class CurvePlotView(QWidget):
     ) -> None:
         faint = QColor(ink)
         faint.setAlpha(50)
+        line = painter.fontMetrics().height()
         for value in y_ticks:
             y = _place_point(area, x_ticks, y_ticks, x_ticks[0], value).y()
             painter.setPen(faint)
             painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
             painter.setPen(ink)
-            where = QRectF(14, y - 9, _LEFT - 20, 18)
+            where = QRectF(line, y - line / 2, area.left() - line - 6, line)
             painter.drawText(
                 where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, f"{value:g}"
             )
         for value in x_ticks:
             x = _place_point(area, x_ticks, y_ticks, value, y_ticks[0]).x()
-            painter.drawLine(QPointF(x, area.bottom()), QPointF(x, area.bottom() + 4))
-            where = QRectF(x - 30, area.bottom() + 4, 60, 16)
+            painter.drawLine(QPointF(x, area.bottom()), QPointF(x, area.bottom() + _TICK))
+            where = QRectF(x - 30, area.bottom() + _TICK, 60, line)
             painter.drawText(where, Qt.AlignmentFlag.AlignCenter, f"{value:g}")
         painter.drawLine(area.bottomLeft(), area.bottomRight())
         painter.drawLine(area.topLeft(), area.bottomLeft())
-        below = QRectF(area.left(), area.bottom() + 20, area.width(), 18)
-        painter.drawText(below, Qt.AlignmentFlag.AlignCenter, self.plot.x_label)
-        self._write_beside(painter, area)
+        self._write_name(painter, self.plot.x_labels, area, upwards=False)
+        self._write_name(painter, self.plot.y_labels, area, upwards=True)
 
-    def _write_beside(self, painter: QPainter, area: QRectF) -> None:
-        """Write what the vertical axis is upwards, whole or in short, where there is room."""
-        widths = map(painter.fontMetrics().horizontalAdvance, self.plot.y_labels)
-        texts = zip(self.plot.y_labels, widths, strict=True)
-        text, width = next(((t, w) for t, w in texts if w + 2 * _CLEAR <= self.height()), ("", 0))
+    def _write_name(
+        self, painter: QPainter, names: Sequence[str], area: QRectF, *, upwards: bool
+    ) -> None:
+        """Write what an axis is, whole or in short, where there is room."""
+        line, room = painter.fontMetrics().height(), self.height() if upwards else self.width()
+        widths = map(painter.fontMetrics().horizontalAdvance, names)
+        texts = zip(names, widths, strict=True)
+        text, width = next(((t, w) for t, w in texts if w + 2 * _CLEAR <= room), ("", 0))
         half = width / 2 + _CLEAR
+        middle = area.center().y() if upwards else area.center().x()
+        middle = min(max(middle, half), room - half)
         painter.save()
-        painter.translate(12, min(max(area.center().y(), half), self.height() - half))
-        painter.rotate(-90)
-        beside = QRectF(-half, -9, 2 * half, 18)
-        painter.drawText(beside, Qt.AlignmentFlag.AlignCenter, text)
+        if upwards:
+            painter.translate(_CLEAR + line / 2, middle)
+            painter.rotate(-90)
+        else:
+            painter.translate(middle, area.bottom() + _TICK + 1.5 * line)
+        place = QRectF(-half, -line / 2, 2 * half, line)
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
         painter.restore()
 
 
