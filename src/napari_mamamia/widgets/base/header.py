@@ -27,6 +27,7 @@ from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     NameLabel,
+    ShortLabel,
     button,
     chip_icon,
     column,
@@ -39,7 +40,11 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _LINE_HEIGHT = 24
+_CASE_LETTERS = 18
+"""Of the case's name that are always seen: whose exam it is must never be a guess."""
 _PROGRESS_WIDTH = 60
+_FEWEST_LETTERS = 8
+"""Of what runs: fewer say nothing, and its tooltip has all."""
 _MOST_READER_WIDTH = 130
 _CASE_TIP = tr("The case that is open")
 _SAVED_TIP = tr("Whether the edited mask is saved, and its strokes are kept")
@@ -143,9 +148,9 @@ class Header(QFrame):
         for role, chip in self._chips.items():
             chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
 
-    def set_saved(self, text: str, level: Level = Level.HINT) -> None:
-        """Show the saved state of the edited mask."""
-        self.saved.setText(text)
+    def set_saved(self, text: str, level: Level = Level.HINT, short: str = "") -> None:
+        """Show the saved state of the edited mask, in `short` where it has no room."""
+        self.saved.set_texts(text, short or text)
         self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
         set_level(self.saved, level)
 
@@ -181,7 +186,9 @@ class Header(QFrame):
             self.progress.setValue(round(progress.fraction * 1000))
         room = max(self.state.width() - _PROGRESS_WIDTH - 2 * _LINE_HEIGHT, 2 * _LINE_HEIGHT)
         metrics = self.progress_text.fontMetrics()
-        self.progress_text.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+        words = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        has_room = words == text or len(words) > _FEWEST_LETTERS
+        self.progress_text.setText(words if has_room else "")
         self.progress_text.setToolTip(f"{title}: {text}")
         self.view.hide()  # its room is for what runs
         self.state.setCurrentIndex(1)
@@ -236,7 +243,7 @@ class Header(QFrame):
             line.layout().addWidget(control)
 
     def _make_case_line(self) -> QWidget:
-        self.case: NameLabel = named(NameLabel(), "header_case", _CASE_TIP)
+        self.case: NameLabel = named(NameLabel(_CASE_LETTERS), "header_case", _CASE_TIP)
         self.case.setProperty("heading", True)
         self.position: QLabel = named(
             QLabel(),
@@ -304,7 +311,7 @@ class Header(QFrame):
         return chip
 
     def _make_state(self) -> QStackedWidget:
-        self.saved: NameLabel = named(NameLabel(), "header_saved", _SAVED_TIP)
+        self.saved: ShortLabel = named(ShortLabel(), "header_saved", _SAVED_TIP)
         self.progress: ProgressBar = named(
             ProgressBar(), "header_progress", tr("How far the running work is")
         )

@@ -103,14 +103,38 @@ class NameLabel(QLabel):
         """Draw what has room."""
         painter = QPainter(self)
         place = self.contentsRect()
-        text = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideMiddle, place.width()
-        )
-        ground = self.foregroundRole()
+        text, ground = self._text_for(place.width()), self.foregroundRole()
         self.style().drawItemText(
             painter, place, int(self.alignment()), self.palette(), True, text, ground
         )
         painter.end()
+
+    def _text_for(self, width: int) -> str:
+        metrics = self.fontMetrics()
+        return str(metrics.elidedText(self.text(), Qt.TextElideMode.ElideMiddle, width))
+
+
+class ShortLabel(NameLabel):
+    """A text that says less where it has no room, in whole words; its tooltip has all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._short = ""
+
+    def set_texts(self, text: str, short: str) -> None:
+        """Show a text, or the short one where it has no room."""
+        self._short = short
+        self.setText(text)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return room for the short text."""
+        hint, wide = self.sizeHint(), self.fontMetrics().horizontalAdvance
+        less = max(0, wide(self.text()) - wide(self._short))
+        return QSize(hint.width() - less, hint.height())
+
+    def _text_for(self, width: int) -> str:
+        has_room = self.fontMetrics().horizontalAdvance(self.text()) <= width
+        return self.text() if has_room else self._short
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:

@@ -65,6 +65,7 @@ class CaseLine(ReadingOrder, QToolBar):
         self._bar = bar
         self._plan: HangingPlan | None = None
         self._step: HangingStep | None = None
+        self._armed = ""
         self.chips = {step: self._make_chip(step) for step in HangingStep}
         self.armed = tool_button("line_armed", "", tr("Puts it down"), self.put_down_wanted.emit)
         self.armed.hide()
@@ -93,7 +94,7 @@ class CaseLine(ReadingOrder, QToolBar):
         bar.choose.setVisible(self._plan is not None)
         header.lend()
         bar.lend()
-        self._fit_chips()
+        self._fit_words()
 
     def give_back(self) -> None:
         """Give the controls back to where they were borrowed."""
@@ -106,13 +107,14 @@ class CaseLine(ReadingOrder, QToolBar):
         """Show what the mouse holds, in the colour of what it draws."""
         self.armed.setVisible(tool is not None)
         if tool is None:
+            self._fit_words()  # what was left out for it has its room again
             return
         colour = _COLOURS.get(tool.owner, _OTHER)
-        self.armed.setText(f"● {tr(tool.name)}")
+        self._armed = f"● {tr(tool.name)}"
         self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
         self.armed.setToolTip(tr("In hand: {name}; a click puts it down", name=tr(tool.name)))
+        self._fit_words()
         tell_reader(self.armed)
-        self._fit_chips()
 
     def show_notice(self, level: Level, text: str) -> None:
         """Say that the panel, which is out of sight, has a message; "" for none."""
@@ -125,7 +127,7 @@ class CaseLine(ReadingOrder, QToolBar):
     def resizeEvent(self, event: Any) -> None:
         """Shorten the steps to their numbers where their words have no room."""
         super().resizeEvent(event)
-        self._fit_chips()
+        self._fit_words()
 
     def _add_controls(self, *controls: QWidget) -> None:
         for control in controls:
@@ -154,15 +156,20 @@ class CaseLine(ReadingOrder, QToolBar):
             more = tr("a click again gives your own view back") if one is step else ""
             chip.setToolTip("; ".join(part for part in (tr(one.words), more) if part))
         self._bar.choose.setVisible(plan is not None)
-        self._fit_chips()
+        self._fit_words()
 
-    def _fit_chips(self) -> None:
-        """Write the steps with their words, or their numbers alone where these have no room."""
-        if self._plan is None:
-            return
-        for is_short in (False, True):
-            for at, step in enumerate(self._plan.steps, 1):
-                self.chips[step].setText(f"{at}" if is_short else f"{at} {_SHORT[step]}")
+    def _fit_words(self) -> None:
+        """Say less where there is no room, of whose case it is last: steps, then what is in hand.
+
+        The steps are in the menu, too, and the picture says how what is in hand is used.
+        """
+        steps = () if self._plan is None else self._plan.steps
+        for level in range(4):
+            for at, step in enumerate(steps, 1):
+                chip = self.chips[step]
+                chip.setText(f"{at}" if level else f"{at} {_SHORT[step]}")
+                chip.setVisible(level < 3)
+            self.armed.setText(self._armed.partition(":")[0] if level > 1 else self._armed)
             if self._line.sizeHint().width() <= self.width():
                 return
 

@@ -331,9 +331,10 @@ class RefineFlow(WindowPart):
         self._show_next()
 
     def _show_state(self) -> None:
-        state, text = self._editing.state, self._editing.saving.text
-        failing = self._editing.saving.is_failing
-        self._header.set_saved(text, Level.ERROR if failing else Level.HINT)
+        saving = self._editing.saving
+        state, text = self._editing.state, saving.text
+        level = Level.ERROR if saving.is_failing else Level.HINT
+        self._header.set_saved(text, level, saving.short_text)
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._header.saved.setToolTip(

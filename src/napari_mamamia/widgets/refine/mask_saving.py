@@ -76,6 +76,11 @@ class MaskSaving(WindowPart):
         return self._track.text(self._journal_text())
 
     @property
+    def short_text(self) -> str:
+        """Return the saved state of the mask in a word or two."""
+        return self._track.short_text
+
+    @property
     def is_failing(self) -> bool:
         """Whether the mask or its journal cannot be written at the moment."""
         problem = self.open.problem if self.open else ""

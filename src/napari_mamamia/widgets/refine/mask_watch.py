@@ -94,6 +94,18 @@ class SaveTrack:
             SaveState.FAILED: tr("NOT saved{journal_note}", journal_note=journal_note),
         }[self.state]
 
+    @property
+    def short_text(self) -> str:
+        """Return the state in a word or two."""
+        return {
+            SaveState.NONE: "",
+            SaveState.NEW: tr("not edited"),
+            SaveState.UNSAVED: tr("unsaved"),
+            SaveState.SAVING: tr("saving…"),
+            SaveState.SAVED: tr("saved"),
+            SaveState.FAILED: tr("NOT saved"),
+        }[self.state]
+
 
 def mark_of(live: EditingSession) -> Mark:
     """Return where a session stands in its history."""
