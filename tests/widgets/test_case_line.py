@@ -7,7 +7,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PhaseRoles
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.notify import Level
-from napari_mamamia.widgets.dock.frame import CaseLine
+from napari_mamamia.widgets.dock.case_line import CaseLine
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.viewer.hand import HeldTool
 

@@ -3,7 +3,8 @@ import math
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+from tests.door.layout import combo_faults
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
@@ -105,6 +106,28 @@ def sort(panel, title, order):
 
 def test_cases_stand_worst_first_and_those_without_a_number_before(panel):
     assert column(panel, "case") == ["B_1", "B_2", "A_2", "A_1"]
+
+
+@pytest.mark.parametrize("points", [9, 14, 18])
+def test_title_and_choices_are_whole_words_in_any_width(qtbot, panel, points):
+    """Beside the open work list they read "any statu" and "12 case(s), 12 scored, 0 wit"."""
+    panel.setStyleSheet(f"QWidget {{ font-size: {points}pt; }}")
+    title = "net · profile clinical · 4 case(s), 4 scored, 0 without a score"
+    panel.cases.show_table(table_of(ROWS, COHORT), title)
+    panel.cases.filters.variable.setCurrentIndex(1)
+    for width in (420, 500, 600, 750, 1100, 1800, 500, 1100):
+        panel.resize(width, 500)
+        qtbot.wait(20)
+        filters, summary = panel.cases.filters, panel.cases.summary
+        boxes = filters.findChildren(QComboBox)
+        assert [fault for box in boxes if box.isVisible() for fault in combo_faults(box)] == []
+        said = summary._text_for(summary.contentsRect().width())
+        assert said in (title, "net"), width
+        cells = [box.geometry() for box in (*boxes, filters.clear) if box.isVisible()]
+        assert not [1 for one in cells for other in cells if one != other and one & other]
+        assert all(filters.rect().contains(cell) for cell in cells)
+    assert said == title or points > 9
+    assert title in summary.toolTip()
 
 
 def test_of_equally_overlapping_cases_the_farther_is_worse(panel):

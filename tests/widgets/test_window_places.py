@@ -6,7 +6,7 @@ import pytest
 from qtpy.QtCore import QRect, Qt
 from qtpy.QtWidgets import QMainWindow, QWidget
 
-from napari_mamamia.widgets.controls.controls import NameLabel
+from napari_mamamia.widgets.controls.short_texts import NameLabel
 from napari_mamamia.widgets.dock import docking
 from napari_mamamia.widgets.dock.docking import (
     find_first_place,

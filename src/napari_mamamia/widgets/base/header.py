@@ -26,8 +26,6 @@ from napari_mamamia.widgets.base.message_place import MessagePlace
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
-    NameLabel,
-    ShortLabel,
     button,
     chip_icon,
     column,
@@ -38,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
+from napari_mamamia.widgets.controls.short_texts import NameLabel, ShortLabel
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18

@@ -1,10 +1,13 @@
 """Tab Case table: the filters, the cases, and what can be done with a row."""
 
+import re
 from typing import Final
 
 from qtpy.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
+    QGridLayout,
     QHeaderView,
     QLabel,
     QLineEdit,
@@ -29,10 +32,13 @@ from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, LEGEND, Re
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level, tool_button
+from napari_mamamia.widgets.controls.short_texts import ShortLabel
 from napari_mamamia.widgets.score.tags_line import tags_menu
 
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
+_BESIDE_WORDS: Final = 42
+"""Pixels of a choice beside its words: edges, the arrow, the space to the next."""
 _ANY: Final = {
     STATUS: tr("any status"),
     SIZE: tr("any size"),
@@ -71,11 +77,8 @@ class FilterBar(QWidget):
         self.variable = self._make_combo("results_variable", tr("Which groups to choose from"))
         self.value = self._make_combo("results_group", tr("Show only cases of one group"))
         self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
-        self.search: QLineEdit = named(
-            QLineEdit(),
-            "results_search",
-            tr("Show only cases with these words, in any column of text"),
-        )
+        words = tr("Show only cases with these words, in any column of text")
+        self.search: QLineEdit = named(QLineEdit(), "results_search", words)
         self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
         self.search.setMinimumWidth(_LEAST_WIDTH)
@@ -139,18 +142,30 @@ class FilterBar(QWidget):
         return combo
 
     def _lay_out(self) -> None:
-        line = row(
-            self.status,
-            self.size,
-            self.variable,
-            self.value,
-            self.failure,
-            self.tag,
-            self.clear,
-        )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(line)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(4)
+        self._fit_lines()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stand in as many lines as it takes for every choice to be read."""
+        super().resizeEvent(event)
+        self._fit_lines()
+
+    def _fit_lines(self) -> None:
+        """Put the choices in lines of equal cells."""
+        boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
+        has_groups = self.variable.currentData() is not None
+        cells = [one for one in (*boxes, self.clear) if one is not self.value or has_groups]
+        words = [box.itemText(0) for box in boxes] + _list_items(self.variable)
+        widest = max((self.fontMetrics().horizontalAdvance(word) for word in words), default=0)
+        at_most = max(1, (self.width() + self._grid.spacing()) // (widest + _BESIDE_WORDS))
+        n_lines = -(-len(cells) // at_most)
+        n_columns = -(-len(cells) // n_lines)
+        for at, cell in enumerate(cells):
+            self._grid.addWidget(cell, at // n_columns, at % n_columns)
+        for at in range(len(boxes) + 1):
+            self._grid.setColumnStretch(at, at < n_columns)
 
     def _facets_for(self, name: str) -> list[Facet]:
         if self._table is None:
@@ -170,7 +185,7 @@ class FilterBar(QWidget):
         _choose_item(box, before)
         box.setEnabled(box.count() > 1)
         box.blockSignals(False)
-        wide = max((len(box.itemText(k)) for k in range(box.count())), default=0)
+        wide = max(map(len, _list_items(box)))
         box.view().setMinimumWidth(box.fontMetrics().averageCharWidth() * wide + 40)
 
     def _fill_variables(self) -> None:
@@ -185,7 +200,7 @@ class FilterBar(QWidget):
         _choose_item(self.variable, before)
         self.variable.setEnabled(self.variable.count() > 1)
         self.variable.blockSignals(False)
-        wide = max(len(self.variable.itemText(k)) for k in range(self.variable.count()))
+        wide = max(map(len, _list_items(self.variable)))
         letters = self.variable.fontMetrics().averageCharWidth()
         self.variable.view().setMinimumWidth(letters * wide + 40)
 
@@ -193,6 +208,7 @@ class FilterBar(QWidget):
         before = self.value.currentData()
         name = self.variable.currentData()
         self._fill_box(self.value, _ANY[GROUP], self._facets_for(name) if name else [])
+        self._fit_lines()
         self.value.setVisible(name is not None)
         if tell and before is not None:
             self._say_changed()
@@ -200,6 +216,10 @@ class FilterBar(QWidget):
     def _say_changed(self) -> None:
         self.clear.setEnabled(bool(self.chosen or self.words))
         self.changed.emit()
+
+
+def _list_items(box: QComboBox) -> list[str]:
+    return [box.itemText(at) for at in range(box.count())]
 
 
 def _choose_item(box: QComboBox, data: object) -> None:
@@ -261,6 +281,7 @@ class CaseOrder(QObject):
         )
 
 
+_RUN_TIP: Final = tr("Which run this is")
 _NOTHING: Final = tr("Nothing was scored yet: page Batch scores folders of masks.")
 
 
@@ -298,7 +319,8 @@ class CasesTab(QWidget):
     def show_table(self, table: CaseTable | None, title: str) -> None:
         """Show the cases of another run, worst first, every one of them."""
         self._table, self._is_new = table, True
-        self.summary.setText(title)
+        self.summary.set_texts(title, re.split(" · |: ", title)[0])
+        self.summary.setToolTip(f"{_RUN_TIP}: {title}")
         self.filters.show_table(table)
         self.filters.setEnabled(table is not None)
         self._sort, self._upwards = WORST_FIRST, True
@@ -374,10 +396,8 @@ class CasesTab(QWidget):
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.rows.case_id(at)))
 
     def _lay_out(self) -> None:
-        self.summary: QLabel = named(QLabel(), "results_summary", tr("Which run this is"))
+        self.summary: ShortLabel = named(ShortLabel(), "results_summary", _RUN_TIP)
         self.summary.setProperty("heading", True)
-        self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.summary.setMinimumWidth(1)
         self.models: QComboBox = named(
             QComboBox(), "results_model", tr("Which model's cases the table shows")
         )

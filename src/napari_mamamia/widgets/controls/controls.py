@@ -44,6 +44,8 @@ MOST_LETTERS = 44
 """Of the name that a screen reader calls a control by: what is longer is its description."""
 _TICK = 12
 """Side of a tick box in pixels, with napari's usual text."""
+_TAB = 18
+"""Pixels of a tab without napari's edges, which have 6: it can be hit then."""
 _USUAL_POINTS = 9
 _SIGNS = " ▾▸▶◀‹›✕×◎☰…:+−✓●"
 _FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
@@ -76,65 +78,6 @@ class FittedLabel(QLabel):
     def sizeHint(self) -> QSize:
         """Return the same: it needs no more."""
         return self.minimumSizeHint()
-
-
-class NameLabel(QLabel):
-    """A name that is shortened in its middle where it has no room; its tooltip has all of it.
-
-    Parameters
-    ----------
-    letters
-        Of how many average letters it keeps the room at least.
-    """
-
-    def __init__(self, letters: int = 6) -> None:
-        super().__init__()
-        self._letters = letters
-        self.setProperty("elided", True)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-
-    def minimumSizeHint(self) -> QSize:
-        """Return room for the whole text, or for `letters` where that is less."""
-        hint = self.sizeHint()
-        least = self._letters * self.fontMetrics().averageCharWidth()
-        return QSize(min(hint.width(), least), hint.height())
-
-    def paintEvent(self, _event: Any) -> None:
-        """Draw what has room."""
-        painter = QPainter(self)
-        place = self.contentsRect()
-        text, ground = self._text_for(place.width()), self.foregroundRole()
-        self.style().drawItemText(
-            painter, place, int(self.alignment()), self.palette(), True, text, ground
-        )
-        painter.end()
-
-    def _text_for(self, width: int) -> str:
-        metrics = self.fontMetrics()
-        return str(metrics.elidedText(self.text(), Qt.TextElideMode.ElideMiddle, width))
-
-
-class ShortLabel(NameLabel):
-    """A text that says less where it has no room, in whole words; its tooltip has all of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._short = ""
-
-    def set_texts(self, text: str, short: str) -> None:
-        """Show a text, or the short one where it has no room."""
-        self._short = short
-        self.setText(text)
-
-    def minimumSizeHint(self) -> QSize:
-        """Return room for the short text."""
-        hint, wide = self.sizeHint(), self.fontMetrics().horizontalAdvance
-        less = max(0, wide(self.text()) - wide(self._short))
-        return QSize(hint.width() - less, hint.height())
-
-    def _text_for(self, width: int) -> str:
-        has_room = self.fontMetrics().horizontalAdvance(self.text()) <= width
-        return self.text() if has_room else self._short
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
@@ -411,6 +354,7 @@ def style_sheet(theme: ThemeColours) -> str:
             background-color: {theme.accent}; color: {theme.on_accent};
         }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
+        QTabBar::tab {{ min-height: {_TAB}px; }}
         QLabel[heading="true"] {{ font-weight: bold; }}
         QToolBar {{ border: none; padding: 0px; spacing: 0px; }}
         QToolButton[step="true"] {{ padding: 1px 5px; border-radius: 2px; }}

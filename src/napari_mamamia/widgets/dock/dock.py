@@ -28,8 +28,9 @@ from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
+from napari_mamamia.widgets.dock.case_line import CaseLine
 from napari_mamamia.widgets.dock.docking import Docking
-from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
+from napari_mamamia.widgets.dock.frame import PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
 from napari_mamamia.widgets.dock.steps import StepFlow
 from napari_mamamia.widgets.keys.passing import KeyPassing

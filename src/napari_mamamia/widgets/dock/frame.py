@@ -9,179 +9,20 @@ from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QRect, QSize, Qt, Signal
 from qtpy.QtGui import QShortcut
-from qtpy.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolBar, QToolButton, QWidget
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QToolBar, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
 from napari_mamamia.widgets.adapter.adapter import has_own_window_size, list_ways_out, main_view
 from napari_mamamia.widgets.base.bottom import BottomDock
-from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import with_key
-from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
-from napari_mamamia.widgets.controls.colours import MASK_COLOURS
-from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
-from napari_mamamia.widgets.controls.tab_order import ReadingOrder
+from napari_mamamia.widgets.controls.controls import tool_button
+from napari_mamamia.widgets.dock.case_line import CaseLine, fix_bar
 from napari_mamamia.widgets.dock.docking import Docking, find_first_place
 from napari_mamamia.widgets.dock.steps import WORK_LIST, Steps
-from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import HeldTool
 
-_SHORT: Final = {
-    HangingStep.MIP: tr("MIP"),
-    HangingStep.BOTH: tr("Both"),
-    HangingStep.SIDES: tr("R | L"),
-    HangingStep.LATE: tr("Late"),
-    HangingStep.PRIOR: tr("Prior"),
-}
-_COLOURS: Final = {
-    "painting": MASK_COLOURS[Role.REFINED],
-    "napari": MASK_COLOURS[Role.REFINED],
-    "prompts": MASK_COLOURS[Role.PREDICTION],
-    "measure": "#FFD24D",
-}
-"""Of what each owner of a tool draws; others are grey."""
-_OTHER: Final = "#CCCCCC"
 _STRIP: Final = 24
-
-
-class CaseLine(ReadingOrder, QToolBar):
-    """Over the picture: case and place, steps of the hanging, what is in hand, saved, who reads.
-
-    It borrows most of its controls from the header and from the hanging's bar, so that nothing
-    stands in the window twice. `put_down_wanted` asks to hold nothing, `panel_wanted` for the
-    panel, in which a message stands.
-    """
-
-    put_down_wanted = Signal()
-    panel_wanted = Signal()
-    own_view_wanted = Signal()
-
-    def __init__(self, header: Header, bar: HangingBar) -> None:
-        super().__init__()
-        _fix_bar(self, "case_line")
-        self._header = header
-        self._bar = bar
-        self._plan: HangingPlan | None = None
-        self._step: HangingStep | None = None
-        self._armed = ""
-        self.chips = {step: self._make_chip(step) for step in HangingStep}
-        self.armed = tool_button("line_armed", "", tr("Puts it down"), self.put_down_wanted.emit)
-        self.armed.hide()
-        self.notice = tool_button("line_notice", "", tr("Shows the panel"), self.panel_wanted.emit)
-        self.notice.hide()
-        holder = QWidget()
-        holder.setMinimumWidth(1)  # or the window could be no narrower than all that stands here
-        self._line = QHBoxLayout(holder)
-        self._line.setContentsMargins(8, 1, 8, 1)
-        self._line.setSpacing(5)
-        self.addWidget(holder)
-        for control in (*self.chips.values(), self.armed, self.notice):
-            control.setParent(holder)  # or each is a window of its own until there is a line
-        bar.walked.connect(self._show_hanging)
-
-    def settle(self) -> None:
-        """Take the controls over, in the window."""
-        header, bar = self._header, self._bar
-        self._add_controls(header.previous, header.case, header.position, header.next)
-        self._line.addSpacing(10)
-        self._add_controls(*self.chips.values(), bar.choose)
-        self._line.addSpacing(10)
-        self._add_controls(self.armed, self.notice)
-        self._line.addWidget(header.state, stretch=1)
-        self._add_controls(header.reader, header.napari, header.keys)
-        bar.choose.setVisible(self._plan is not None)
-        header.lend()
-        bar.lend()
-        self._fit_words()
-
-    def give_back(self) -> None:
-        """Give the controls back to where they were borrowed."""
-        self._header.take_back()
-        self._bar.take_back()
-        while self._line.count():
-            self._line.takeAt(0)
-
-    def show_armed(self, tool: HeldTool | None) -> None:
-        """Show what the mouse holds, in the colour of what it draws."""
-        self.armed.setVisible(tool is not None)
-        if tool is None:
-            self._fit_words()  # what was left out for it has its room again
-            return
-        colour = _COLOURS.get(tool.owner, _OTHER)
-        self._armed = f"● {tr(tool.name)}"
-        self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
-        self.armed.setToolTip(tr("In hand: {name}; a click puts it down", name=tr(tool.name)))
-        self._fit_words()
-        tell_reader(self.armed)
-
-    def show_notice(self, level: Level, text: str) -> None:
-        """Say that the panel, which is out of sight, has a message; "" for none."""
-        self.notice.setVisible(bool(text))
-        sign = tr("Note") if level is Level.HINT else tr("Warning")
-        self.notice.setText(f"▸ {sign}")
-        self.notice.setToolTip("\n".join((text, tr("A click shows the panel"))))
-        tell_reader(self.notice)
-
-    def resizeEvent(self, event: Any) -> None:
-        """Shorten the steps to their numbers where their words have no room."""
-        super().resizeEvent(event)
-        self._fit_words()
-
-    def _add_controls(self, *controls: QWidget) -> None:
-        for control in controls:
-            self._line.addWidget(control)
-
-    def _make_chip(self, step: HangingStep) -> QToolButton:
-        chip = tool_button(f"line_{step}", "", tr(step.words), lambda: self._click_step(step))
-        chip.setCheckable(True)
-        chip.setProperty("step", True)
-        chip.hide()
-        return chip
-
-    def _click_step(self, step: HangingStep) -> None:
-        self.chips[step].setChecked(step is self._step)  # until it is on screen
-        if step is self._step:
-            self.own_view_wanted.emit()
-        else:
-            self._bar.shown_wanted.emit(step)
-
-    def _show_hanging(self, plan: HangingPlan | None, step: HangingStep | None) -> None:
-        self._plan, self._step = plan, step
-        for one, chip in self.chips.items():
-            is_there = plan is not None and one in plan.steps
-            chip.setVisible(is_there)
-            chip.setChecked(is_there and one is step)
-            more = tr("a click again gives your own view back") if one is step else ""
-            chip.setToolTip("; ".join(part for part in (tr(one.words), more) if part))
-        self._bar.choose.setVisible(plan is not None)
-        self._fit_words()
-
-    def _fit_words(self) -> None:
-        """Say less where there is no room, of whose case it is last: steps, then what is in hand.
-
-        The steps are in the menu, too, and the picture says how what is in hand is used.
-        """
-        steps = () if self._plan is None else self._plan.steps
-        for level in range(4):
-            for at, step in enumerate(steps, 1):
-                chip = self.chips[step]
-                chip.setText(f"{at}" if level else f"{at} {_SHORT[step]}")
-                chip.setVisible(level < 3)
-            self.armed.setText(self._armed.partition(":")[0] if level > 1 else self._armed)
-            if self._line.sizeHint().width() <= self.width():
-                return
-
-
-def _fix_bar(bar: QToolBar, name: str) -> None:
-    """Let a tool bar stay where it is and out of napari's menus; Qt's own button gets a name."""
-    named(bar, name, "")
-    bar.setMovable(False)
-    bar.toggleViewAction().setVisible(False)
-    bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-    for more in bar.findChildren(QToolButton):
-        named(more, f"{name}_more", tr("Shows what has no room here"))
 
 
 _NAPARIS: Final = ("layer list", "layer controls")
@@ -330,7 +171,7 @@ class PanelFold(WindowPart):
         self.is_alone = False
         self._message = (Level.HINT, "")
         self._strip = QToolBar(panel)
-        _fix_bar(self._strip, "panel_strip")
+        fix_bar(self._strip, "panel_strip")
         self._strip.setFixedWidth(_STRIP)
         tip = with_key(tr("Shows the panel again"), "panel")
         show = tool_button("panel_show", "◂", tip, self.unfold)

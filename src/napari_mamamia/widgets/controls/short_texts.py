@@ -1,0 +1,77 @@
+"""Texts that say less where they have no room."""
+
+from typing import Any, Final
+
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtGui import QPainter
+from qtpy.QtWidgets import QLabel, QSizePolicy
+
+_SHORT_LETTERS: Final = 18
+
+
+class NameLabel(QLabel):
+    """A name that is shortened in its middle where it has no room; its tooltip has all of it.
+
+    Parameters
+    ----------
+    letters
+        Of how many average letters it keeps the room at least.
+    """
+
+    def __init__(self, letters: int = 6) -> None:
+        super().__init__()
+        self._letters = letters
+        self.setProperty("elided", True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return room for the whole text, or for `letters` where that is less."""
+        hint = self.sizeHint()
+        least = self._letters * self.fontMetrics().averageCharWidth()
+        return QSize(min(hint.width(), least), hint.height())
+
+    def paintEvent(self, _event: Any) -> None:
+        """Draw what has room."""
+        painter = QPainter(self)
+        place = self.contentsRect()
+        text, ground = self._text_for(place.width()), self.foregroundRole()
+        self.style().drawItemText(
+            painter, place, int(self.alignment()), self.palette(), True, text, ground
+        )
+        painter.end()
+
+    def _text_for(self, width: int) -> str:
+        metrics = self.fontMetrics()
+        return str(metrics.elidedText(self.text(), Qt.TextElideMode.ElideMiddle, width))
+
+
+class ShortLabel(NameLabel):
+    """A text that says less where it has no room, in whole words; its tooltip has all of it.
+
+    What even the short text has no room for is shortened in its middle, as a name is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_SHORT_LETTERS)
+        self._short = ""
+
+    def set_texts(self, text: str, short: str) -> None:
+        """Show a text, or the short one where it has no room."""
+        self._short = short
+        self.setText(text)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return room for the short text, or for as many letters as a name has."""
+        hint, least, wide = self.sizeHint(), super().minimumSizeHint(), self._find_width
+        return QSize(
+            min(least.width(), hint.width() - wide(self.text()) + wide(self._short)), hint.height()
+        )
+
+    def _find_width(self, text: str) -> int:
+        return int(self.fontMetrics().horizontalAdvance(text))
+
+    def _text_for(self, width: int) -> str:
+        if self._find_width(self.text()) <= width:
+            return str(self.text())
+        middle = Qt.TextElideMode.ElideMiddle
+        return str(self.fontMetrics().elidedText(self._short, middle, width))
