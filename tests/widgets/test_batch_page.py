@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from qtpy.QtCore import QPoint, QRect
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.choices import UnusableRule
@@ -255,9 +256,10 @@ def test_cancel_ends_the_run_and_the_page_can_start_again(qtbot, panel, scoring)
 def test_a_folder_that_holds_results_gives_a_choice_and_no_error(qtbot, panel, scoring):
     errors = []
     panel.notifier.said.connect(lambda *said: errors.append(said))
-    scoring.error = SaveConflictError("not empty")
+    scoring.error = SaveConflictError("the folder is not empty: use --overwrite")
     run(qtbot, panel)
     assert panel.batch_page.taken.isVisible()
+    assert panel.batch_page.state.text() == "Nothing was written: the folder is not empty."
     assert errors == []
     scoring.error = None
     click(panel, "batch_replace")
@@ -661,3 +663,20 @@ def test_the_form_scrolls_where_it_has_no_room_and_start_stays_in_sight(qtbot, h
     bar = page.findChild(PageArea).verticalScrollBar()
     qtbot.waitUntil(lambda: (bar.maximum() > 0) == (height < 300))
     assert page.rect().contains(page.start.geometry().translated(page.start.parent().pos()))
+
+
+def test_what_a_start_asks_stays_in_sight_on_a_low_screen(qtbot):
+    """The page grew below the screen: a press on Start seemed to do nothing."""
+    page = BatchPage()
+    area = PageArea(page, "batch_area")
+    qtbot.addWidget(area)
+    area.resize(600, 300)
+    area.show()
+    qtbot.waitExposed(area)
+    page.show_taken(True)
+    page.say("Nothing was written: /a/folder is not empty (score, 2026-11-28 08:32).")
+    qtbot.wait(50)
+    for control in (page.resume, page.replace, page.start, page.state):
+        place = QRect(control.mapTo(area, QPoint(0, 0)), control.size())
+        assert area.viewport().rect().contains(place), control.objectName()
+    assert area.verticalScrollBar().maximum() == 0

@@ -1,7 +1,7 @@
 """A message moves nothing: it has a line, and what needs more is laid over until one goes on."""
 
 import pytest
-from qtpy.QtCore import QPoint, Qt
+from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton
 
@@ -97,6 +97,32 @@ def test_a_long_warning_is_seen_whole_until_one_goes_on_elsewhere(qtbot, panel, 
     assert is_whole(panel)
 
 
+@pytest.mark.parametrize("is_line_lent", [False, True])
+def test_no_long_message_lies_over_the_steps(qtbot, panel, is_line_lent):
+    """A click that was meant for a step met its edge, and nothing happened."""
+    if is_line_lent:
+        panel.header.lend()
+    steps = [name for name in places(panel) if name.startswith("step_")]
+    assert len(steps) == 4
+    for text in (
+        LONG,
+        LONG * 12,
+        "Two lines of a warning that is hardly longer than its place. " * 2,
+    ):
+        panel.header.say(Level.WARNING, text)
+        qtbot.wait(20)
+        sheet = part(panel, "header_message_sheet").geometry()
+        for name in steps:
+            one = part(panel, name)
+            assert not sheet.intersects(QRect(one.mapTo(panel, QPoint(0, 0)), one.size())), name
+        assert panel.rect().contains(sheet)
+        qtbot.mouseClick(panel.header.message, Qt.MouseButton.LeftButton)
+        words = part(panel, "header_message_line")
+        qtbot.waitUntil(words.isVisible)
+        line = part(panel, "header_message_sheet").geometry()
+        assert line.bottom() < sheet.top()
+
+
 def test_a_click_on_a_laid_over_message_folds_it(qtbot, panel):
     panel.header.say(Level.ERROR, LONG)
     qtbot.mouseClick(panel.header.message, Qt.MouseButton.LeftButton)
@@ -115,7 +141,7 @@ def test_the_second_of_two_clicks_is_none_on_a_message_that_came_between(qtbot, 
 def test_the_keyboard_in_what_a_message_covers_folds_it(qtbot, panel):
     panel.header.say(Level.ERROR, LONG)
     panel.activateWindow()
-    covered = part(panel, "step_work_list")
+    covered = part(panel, "section_cases")
     assert (
         part(panel, "header_message_sheet")
         .geometry()

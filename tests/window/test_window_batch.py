@@ -95,6 +95,10 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     ready.show_page("Batch scoring")  # a case that opens leads to Read
     control(ready, "batch_table")
     qtbot.waitUntil(ready.results.isVisible)
+    # the case is open, and its picture behind the list: nothing was seen to happen
+    ready.results.cases.case_chosen.emit("A_2")
+    qtbot.waitUntil(lambda: ready.page != "Batch scoring")
+    assert ready.session.case_id == "A_2"
 
 
 @pytest.mark.night  # by day: tests/widgets/test_batch_page.py

@@ -202,6 +202,10 @@ class Header(QFrame):
         self._place.say(level, self.name_keys(text))
         self._level = level
 
+    def spare(self, line: QWidget) -> None:
+        """Lay no message over this line of the panel."""
+        self._place.spare(line)
+
     def drop_hint(self) -> None:
         """Take a hint away, which was about what was done; warnings and errors stay."""
         if self._level == Level.HINT:

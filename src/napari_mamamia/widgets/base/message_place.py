@@ -37,9 +37,9 @@ class MessagePlace(QWidget):
     """A line kept free for messages, so that nothing moves below the pointer when one comes.
 
     Of what needs more the first words are seen, and all of it on demand. A warning or an error is
-    laid over what lies below at once, and folds to its first words as the user goes on: with a
-    click on it, a press elsewhere, or the keyboard in what it covers. `close_wanted` asks to take
-    the message away.
+    laid over what lies below at once, but for a line that it spares, and folds to its first words
+    as the user goes on: with a click on it, a press elsewhere, or the keyboard in what it covers.
+    `close_wanted` asks to take the message away.
     """
 
     close_wanted = Signal()
@@ -62,12 +62,17 @@ class MessagePlace(QWidget):
         self._area = PageArea(self._texts, "header_message_area", is_part=True)
         self._sheet = self._make_sheet()
         self._is_folded = self._is_pressed = False
+        self._spared: QWidget | None = None
         self.message.installEventFilter(self)
         for button in (self._more_button, self._close_button):
             button.setMinimumSize(_LEAST_HEIGHT, _LEAST_HEIGHT)
             button.installEventFilter(self)
 
     # ----------------------------------------------------------- for the header
+
+    def spare(self, line: QWidget) -> None:
+        """Never lie over this line of the panel: what is long comes below it."""
+        self._spared = line
 
     def say(self, level: str, text: str) -> None:
         """Show a message, a warning or an error whole; "" takes it away."""
@@ -100,6 +105,8 @@ class MessagePlace(QWidget):
         if is_over:
             room.setRight(self._find_right_edge(host))
             high = self._find_height(room.width())
+            room.setHeight(high)
+            room.moveTop(self._find_top(host, room))
         self._more_button.setText("▴" if is_over else "▾")
         self._area.setVisible(is_over or not is_long)
         self._first_words.setVisible(is_long and self._is_folded)
@@ -175,6 +182,14 @@ class MessagePlace(QWidget):
         """Return where the header ends: what stands beside the line may be laid over, too."""
         header = self.parentWidget() or self
         return int(header.mapTo(host, header.rect().topRight()).x())
+
+    def _find_top(self, host: QWidget, room: QRect) -> int:
+        """Return where a message of this room begins: below a line that it would lie over."""
+        line = self._spared
+        if line is None or not line.isVisible() or not host.isAncestorOf(line):
+            return int(room.top())
+        place = QRect(line.mapTo(host, QPoint(0, 0)), line.size())
+        return int(place.bottom() + 1 if place.intersects(room) else room.top())
 
     def _find_height(self, width: int) -> int:
         signs: list[QToolButton] = [self._more_button, self._close_button]

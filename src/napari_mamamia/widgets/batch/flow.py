@@ -114,7 +114,9 @@ class BatchFlow(WindowPart):
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, SaveConflictError):
-            self.page.say(tr("Nothing was written: {error}", error=error))
+            # what to do is asked above; the message names the options of a command line
+            reason = str(error).partition(": ")[0]
+            self.page.say(tr("Nothing was written: {error}.", error=reason))
             self.page.show_taken(True)
             return
         self.page.say(tr("Failed: {plain_text}", plain_text=plain_text(error)), "error")

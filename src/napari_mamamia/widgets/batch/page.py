@@ -141,11 +141,11 @@ class BatchPage(QWidget):
         self._offered_out = ""
         self._folder: Path | None = None
         self._report: Path | None = None
-        form = PageArea(self._make_form(), "batch_form_area", is_fitted=True)
+        form = PageArea(self._make_form(), "batch_form_area", is_part=True, is_fitted=True)
         form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
-        # The form gives way on a low screen: Start stays in sight.
+        # The form gives way on a low screen: Start, and what it asks and says, stay in sight.
         layout.addWidget(form, stretch=1)
         for part in (self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)

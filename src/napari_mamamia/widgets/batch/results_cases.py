@@ -32,7 +32,7 @@ from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, LEGEND, Re
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level, tool_button
-from napari_mamamia.widgets.controls.short_texts import ShortLabel
+from napari_mamamia.widgets.controls.short_texts import DottedChoice, ShortLabel
 from napari_mamamia.widgets.score.tags_line import tags_menu
 
 _FEWEST_LETTERS: Final = 3
@@ -131,7 +131,7 @@ class FilterBar(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_combo(self, name: str, tip: str) -> QComboBox:
-        combo: QComboBox = named(QComboBox(), name, tip)
+        combo: QComboBox = named(DottedChoice(), name, tip)
         combo.setMinimumContentsLength(_FEWEST_LETTERS)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         combo.setSizeAdjustPolicy(policy)
@@ -148,7 +148,7 @@ class FilterBar(QWidget):
         self._fit_lines()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Stand in as many lines as it takes for every choice to be read."""
+        """Stand in one line, or in two where not every choice could be read."""
         super().resizeEvent(event)
         self._fit_lines()
 
@@ -160,7 +160,7 @@ class FilterBar(QWidget):
         words = [box.itemText(0) for box in boxes] + _list_items(self.variable)
         widest = max((self.fontMetrics().horizontalAdvance(word) for word in words), default=0)
         at_most = max(1, (self.width() + self._grid.spacing()) // (widest + _BESIDE_WORDS))
-        n_lines = -(-len(cells) // at_most)
+        n_lines = 1 if at_most >= len(cells) else 2
         n_columns = -(-len(cells) // n_lines)
         for at, cell in enumerate(cells):
             self._grid.addWidget(cell, at // n_columns, at % n_columns)

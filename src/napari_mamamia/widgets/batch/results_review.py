@@ -23,10 +23,12 @@ class ResultsReview(WindowPart):
 
     While a review goes on (a row was opened, the agreement colours are on) every case that is
     opened is shown with the two masks that were scored, and next and previous go through the table
-    as it is sorted and filtered. `case_wanted` says that a row opens a case.
+    as it is sorted and filtered. `case_wanted` says that a row opens a case,
+    `picture_wanted` that it is the one that is open.
     """
 
     case_wanted = Signal()
+    picture_wanted = Signal()
 
     def __init__(
         self,
@@ -83,6 +85,7 @@ class ResultsReview(WindowPart):
         self._set_queue()
         if own_id == self._session.listed_id:
             self._follow_case()
+            self.picture_wanted.emit()
         else:
             self._cases.open_case(own_id)
 

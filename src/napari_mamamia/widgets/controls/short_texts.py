@@ -4,7 +4,14 @@ from typing import Any, Final
 
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QPainter
-from qtpy.QtWidgets import QLabel, QSizePolicy
+from qtpy.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
+)
 
 _SHORT_LETTERS: Final = 18
 
@@ -75,3 +82,19 @@ class ShortLabel(NameLabel):
             return str(self.text())
         middle = Qt.TextElideMode.ElideMiddle
         return str(self.fontMetrics().elidedText(self._short, middle, width))
+
+
+class DottedChoice(QComboBox):
+    """A choice whose text ends with dots where it has no room; Qt cuts it at any pixel."""
+
+    def paintEvent(self, _event: Any) -> None:
+        """Draw the box as Qt does, and as much of the text as has room."""
+        painter, option, style = QStylePainter(self), QStyleOptionComboBox(), self.style()
+        self.initStyleOption(option)
+        kinds, part = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField
+        painter.drawComplexControl(kinds.CC_ComboBox, option)
+        room = style.subControlRect(kinds.CC_ComboBox, option, part, self).width()
+        right = Qt.TextElideMode.ElideRight
+        option.currentText = self.fontMetrics().elidedText(option.currentText, right, room)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()

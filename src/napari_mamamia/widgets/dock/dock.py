@@ -158,6 +158,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         for line in (self.header, self.hanging.bar, self.pages.bar):
             self._top.addWidget(line)
         layout.addLayout(self._top)
+        self.header.spare(self.pages.bar)
         layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
@@ -252,6 +253,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         flow.shown.connect(self.show_leaderboard)
         flow.case_wanted.connect(self.results_review.leave)
         self.results_review.case_wanted.connect(flow.leave)
+        self.results_review.picture_wanted.connect(self.step_flow.begin_case)
 
     def _list_actions(self) -> dict[str, Callable[..., object]]:
         actions: dict[str, Callable[..., object]] = {

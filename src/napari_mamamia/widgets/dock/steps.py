@@ -407,7 +407,7 @@ class StepFlow(WindowPart):
         header.view_wanted.connect(self._place_strip)
         pages.turned.connect(self._follow_page)
         pages.clicked.connect(header.drop_hint)
-        opening.case_shown.connect(self._begin_case)
+        opening.case_shown.connect(self.begin_case)
         self._session.case_changed.connect(self._follow_case)
         self._session.masks_changed.connect(self._follow_case)
         self._place_strip()
@@ -422,16 +422,16 @@ class StepFlow(WindowPart):
         self._has_picture = is_there
         self._place_strip()
 
+    def begin_case(self) -> None:
+        """Leave the work list for the step that the case before was in; an import has news."""
+        if self._pages.step == WORK_LIST.name and not self._pages.is_importing:
+            self._pages.show_step(self._last_step)
+
     # -------------------------------------------------------------------- inner
 
     def _toggle_work_list(self) -> None:
         is_there = self._pages.step == WORK_LIST.name and self._session.case is not None
         self._pages.show_step(self._last_step if is_there else WORK_LIST.name)
-
-    def _begin_case(self) -> None:
-        """Leave the work list for the step that the case before was in; an import has news."""
-        if self._pages.step == WORK_LIST.name and not self._pages.is_importing:
-            self._pages.show_step(self._last_step)
 
     def _follow_case(self) -> None:
         masks = (self._session.mask(role) for role in (Role.PREDICTION, Role.REFINED))
