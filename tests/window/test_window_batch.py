@@ -8,7 +8,7 @@ import pytest
 from napari.settings import get_settings
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget
+from qtpy.QtWidgets import QAbstractButton, QDockWidget, QScrollArea
 
 from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.scoring.ranking.table import RankSettings
@@ -49,6 +49,34 @@ def ready(qtbot, docked, small_data_set, predictions):
     qtbot.waitUntil(lambda: docked.session.opened is not None, timeout=15_000)
     docked.show_page("Batch scoring")
     return docked
+
+
+@pytest.mark.parametrize("width", [860, 1400])
+def test_the_work_list_is_whole_beside_the_results(qtbot, window, docked, small_data_set, width):
+    """At text of 150 % on 1280 pixels its lines went out of sight, and the steps read "Wor…ist"."""
+    docked.reading.enter()
+    window.window.resize(width, 700)
+    docked.open_data_set(small_data_set)
+    qtbot.waitUntil(lambda: docked.session.opened is not None)
+    docked.show_page("Cases")
+    qtbot.wait(50)
+    area, lines = docked.findChild(QScrollArea, "cases_area"), docked._top
+    side_by_side = lines.Direction.RightToLeft
+    assert lines.direction() == side_by_side
+    for _ in range(2):
+        docked.bottom.show()
+        qtbot.waitUntil(docked.results.isVisible)
+        qtbot.wait(100)
+        assert area.horizontalScrollBar().maximum() == 0
+        steps = [docked.findChild(QAbstractButton, f"step_{name}") for name in STEP_NAMES]
+        assert [one for one in steps if one.width() < one.minimumSizeHint().width()] == []
+        assert (lines.direction() == side_by_side) == (width > 1000)
+        docked.results.fold_wanted.emit()
+        qtbot.waitUntil(lambda: lines.direction() == side_by_side)
+    docked.reading.leave()
+
+
+STEP_NAMES = ("work_list", "read", "mask", "check")
 
 
 @pytest.mark.night  # by day: a run is cancelled and gone on with, a team's error is looked at

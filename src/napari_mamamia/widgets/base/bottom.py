@@ -76,6 +76,11 @@ class BottomDock:
         dock = self._find_dock()
         return dock is not None and dock.isVisible()
 
+    @property
+    def share_left(self) -> float:
+        """What share of the window's width it leaves the work list beside it."""
+        return 1 - _OF_LIST
+
     def follow_list(self, is_list: bool) -> None:
         """Be out of sight while the work list has the picture's room, and come back after it.
 

@@ -174,9 +174,10 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.keys.elsewhere.append(self.case_line)
         self.dropping.watch_part(self.case_line)
         self.room = WorkListRoom(self.context, self.docking, self.reading, self.pages)
-        self.room.taken.connect(self._set_wide)
-        for follow in (self.cases_page.set_wide, self.bottom.follow_list):
+        self._is_list = False
+        for follow in (self._give_room, self.bottom.follow_list):
             self.room.taken.connect(follow)
+        self.results.seen.connect(self._share_room)
         self.case_line.put_down_wanted.connect(self.hand.put_down)
         self.case_line.own_view_wanted.connect(self.hanging.leave)
         self.hand.changed.connect(lambda: self.case_line.show_armed(self.hand.tool))
@@ -294,13 +295,28 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.fold.unfold()
         return is_due
 
+    def _give_room(self, is_list: bool) -> None:
+        """Let the work list have the picture's room, or be beside the picture."""
+        self._is_list = is_list
+        self.header.show_image_controls(not is_list)
+        self.step_flow.follow_picture(not is_list)
+        self._set_wide(is_list)
+
+    def _share_room(self, has_results: bool) -> None:
+        """Put the list's lines below each other where results leave them no room side by side."""
+        if self._is_list:
+            self._set_wide(True)  # as which it is measured
+            lines = (self._top.minimumSize(), self.cases_page.minimumSizeHint())
+            needed = max(line.width() for line in lines) + 2 * _MARGIN
+            room = self.bottom.share_left * self.window().width()
+            self._set_wide(not has_results or needed <= room)
+
     def _set_wide(self, is_wide: bool) -> None:
         """Put the header beside the steps while the list has the picture's room: rows need it."""
         ways = QBoxLayout.Direction
-        self.header.show_image_controls(not is_wide)
-        self.step_flow.follow_picture(not is_wide)
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)
+        self.cases_page.set_wide(is_wide)
         self.layout().activate()  # or the dock's width goes by what the lines needed before
 
     def _put_aside(self) -> None:

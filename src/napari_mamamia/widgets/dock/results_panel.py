@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from qtpy.QtCore import Signal
-from qtpy.QtGui import QFontDatabase, QShowEvent
+from qtpy.QtGui import QFontDatabase, QHideEvent, QShowEvent
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
@@ -77,9 +77,13 @@ _TIPS = (
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """`fold_wanted` asks to fold the panel away; the tabs have signals of their own."""
+    """`fold_wanted` asks to fold the panel away; the tabs have signals of their own.
+
+    `seen` says whether the panel came into sight or went out of it.
+    """
 
     fold_wanted = Signal()
+    seen = Signal(bool)
 
     def __init__(self, jobs: JobRunner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -133,6 +137,12 @@ class ResultsPanel(ReadingOrder, QWidget):
         super().showEvent(event)
         for step in self.fill_steps():
             step()
+        self.seen.emit(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Tell that the panel went out of sight."""
+        super().hideEvent(event)
+        self.seen.emit(False)
 
     def _put_in(self, at: int) -> None:
         page, area = self._pages[at], self._areas[at]

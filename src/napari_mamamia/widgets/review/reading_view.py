@@ -27,6 +27,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
+from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.findings.gap_views import GapList
 
 
@@ -209,6 +210,7 @@ class ReadingView(QWidget):
         else:
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
+        reveal(self.accept if is_open else self.next)  # on a low screen the page scrolls
 
     def show_first(self, text: str) -> None:
         """Say whose reading is looked at a second time; "" for none."""
