@@ -2,7 +2,7 @@
 
     python benchmarks/refine.py [--set tune|report|warn] [--scene NAME] [--start NAME]
                                 [--tool NAME] [--hands 11,12,13] [--budget 10] [--check]
-                                [--within] [--compiled] [--folder DIR] [--from MIRRORS]
+                                [--within] [--steady] [--compiled] [--folder DIR] [--from MIRRORS]
 
 The scenes stand in ``refine_scenes.json``, fixed by seed and file before the evidence brush was
 tuned on any: ``tune`` may be looked at, figures are given on ``report``, ``warn`` are lesions that
@@ -59,6 +59,7 @@ class Task:
     budget: int
     sweeps: bool
     within: bool
+    steady: bool
     compiled: bool
     folder: Path | None
 
@@ -96,7 +97,7 @@ def run_task(task: Task) -> Row:
     scene = scene_of(task.spec.name, task.folder)
     mask = start_of(task.spec.name, task.folder, task.start)
     tool = choose_tool(task.tool)
-    how = {"sweeps": task.sweeps, "within": task.within}
+    how = {"sweeps": task.sweeps, "within": task.within, "steady": task.steady}
     runs = tuple(
         run_robot(scene, tool(scene, mask.copy()), hand, task.budget, **how) for hand in task.hands
     )
@@ -122,9 +123,9 @@ def prepare(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Scene
 
 def plan_tasks(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Task]:
     hands = tuple(int(hand) for hand in asked.hands.split(","))
-    how = (hands, asked.budget, not asked.clicks, asked.within, asked.compiled, asked.folder)
+    how = (not asked.clicks, asked.within, asked.steady, asked.compiled, asked.folder)
     return [
-        Task(spec, start, tool, *how)
+        Task(spec, start, tool, hands, asked.budget, *how)
         for spec in specs
         for start in asked.start or (WARN_STARTS if spec.set == "warn" else STARTS)
         for tool in asked.tool or MAIN
@@ -210,6 +211,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=BUDGET, help="strokes of one run")
     parser.add_argument("--clicks", action="store_true", help="press, do not sweep")
     parser.add_argument("--within", action="store_true", help="sweep within the wrong part alone")
+    parser.add_argument("--steady", action="store_true", help="a hand that is never off")
     parser.add_argument("--compiled", action="store_true", help="strokes with numba's steps")
     parser.add_argument("--growth", action="store_true", help="true outlines alone")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")

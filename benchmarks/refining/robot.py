@@ -76,6 +76,18 @@ class RefiningTool(Protocol):
         """Learn what the stroke gained in Dice; return whether it was undone, which is an act."""
 
 
+class SteadyHand:
+    """A generator of a hand that neither shakes nor slips: it presses where it means to."""
+
+    def random(self) -> float:
+        """Return what is below no share."""
+        return 1.0
+
+    def normal(self, mean: float, _sd: float, size: int) -> NDArray[np.float64]:
+        """Return the mean."""
+        return np.full(size, mean)
+
+
 @dataclass
 class Run:
     """What one robot reached: Dice from the start on, one for each stroke; ms of the processor."""
@@ -101,10 +113,17 @@ class Run:
 
 
 def run_robot(
-    scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweeps: bool, within: bool = False
+    scene: Scene,
+    tool: RefiningTool,
+    hand: int,
+    budget: int,
+    *,
+    sweeps: bool,
+    within: bool = False,
+    steady: bool = False,
 ) -> Run:
     """Let a hand (a seed) correct the tool's mask until nothing is wrong or the budget is spent."""
-    rng = np.random.default_rng(hand)
+    rng = SteadyHand() if steady else np.random.default_rng(hand)
     run = Run([dice(scene.reference, tool.mask)])
     while len(run.scores) <= budget:
         gesture = next_gesture(scene, tool.mask, rng, sweeps=sweeps, within=within)
@@ -125,7 +144,7 @@ def run_robot(
 def next_gesture(
     scene: Scene,
     mask: Bools,
-    rng: np.random.Generator,
+    rng: "np.random.Generator | SteadyHand",
     *,
     sweeps: bool = True,
     within: bool = False,

@@ -17,6 +17,7 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from refining import robot, starts, table, tools
+from refining.robot import SteadyHand
 from refining.scenes import Scene
 
 
@@ -31,22 +32,21 @@ def scene():
     return Scene("box", ("phantom",), case, reference, measure_features(case))
 
 
-class SteadyHand:
-    """A generator whose hand neither shakes nor slips."""
-
-    def random(self):
-        return 1.0
-
-    def normal(self, mean, sd, size):
-        return np.zeros(size)
-
-
 def test_the_robot_presses_where_the_missing_part_is_deepest(scene):
     gesture = robot.next_gesture(scene, np.zeros_like(scene.reference), SteadyHand())
     assert gesture.action is Action.ADD
     assert gesture.depth_mm == pytest.approx(4.0)  # two slices of 2 mm
     assert scene.reference[tuple(round(n) for n in gesture.press)]
     assert gesture.press[0] == gesture.release[0]
+
+
+def test_a_steady_hand_does_the_same_whatever_its_seed_and_another_one_does_not(scene):
+    def scores(hand, steady):
+        tool = tools.Sphere(scene, np.zeros_like(scene.reference))
+        return robot.run_robot(scene, tool, hand, 3, sweeps=True, steady=steady).scores
+
+    assert scores(1, True) == scores(2, True)
+    assert scores(1, False) != scores(2, False)
 
 
 def test_a_part_deeper_than_the_hand_is_unsteady_goes_before_a_larger_shallow_one(scene):
