@@ -47,7 +47,6 @@ from napari_mamamia.widgets.refine.mask_watch import SaveState  # noqa: E402
 
 TURN_MS, FIRST_PICTURE_S = 50.0, 0.6
 EXCEPTIONS = {
-    "open the panel": (250.0, "ours: some 630 controls are made in a turn and docked in another"),
     "three planes": (150.0, "napari's view of a plane comes into the window: all canvases resize"),
 }
 """Actions with a limit of their own in ms, and what takes that long."""

@@ -6,8 +6,6 @@ A click imports this module alone; the panel's own come in a thread (`widgets.do
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from napari_mamamia.core.errors import MamamiaError
-
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
 
@@ -94,7 +92,4 @@ def _show_panel(page: str, use: "Callable[[MamamiaDock], object] | None" = None)
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_soon
 
-    viewer = current_viewer()
-    if viewer is None:
-        raise MamamiaError("this command needs napari's window: open one first")
-    show_soon(viewer, page, use)
+    show_soon(current_viewer(), page, use)

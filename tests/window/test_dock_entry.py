@@ -1,5 +1,6 @@
 """The panel asked for while the window is in use: its modules are imported in a thread first."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -7,10 +8,13 @@ from threading import Event
 
 import pytest
 from napari._app_model import get_app_model
+from napari.components import ViewerModel
+from napari.settings import get_settings
 from one_window import visible_docks
 from qtpy.QtCore import QEvent
-from qtpy.QtWidgets import QApplication, QLabel
+from qtpy.QtWidgets import QApplication, QDockWidget, QLabel
 
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.dock import entry, place
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -48,6 +52,28 @@ def choose(qtbot, menu_item):
         qtbot.wait(60)
 
     return click
+
+
+@pytest.fixture
+def at_turn(monkeypatch):
+    """Return a function: something is done between two turns in which a panel comes.
+
+    The dictionary that it returns holds how many turns there were.
+    """
+
+    def strike(number, act):
+        turns, real = {"n": 0}, entry.WaitingPanel._go_on
+
+        def go_on(waiting):
+            real(waiting)
+            turns["n"] += 1
+            if turns["n"] == number:
+                act()
+
+        monkeypatch.setattr(entry.WaitingPanel, "_go_on", go_on)
+        return turns
+
+    return strike
 
 
 def made_panels(viewer):
@@ -102,32 +128,152 @@ def test_the_cross_of_what_waits_takes_the_wish_back(qtbot, window, gate, choose
     panel.close_down()
 
 
-def test_a_panel_that_was_made_when_the_wish_was_taken_back_comes_at_the_next_click(
-    qtbot, window, gate, choose, monkeypatch
-):
-    made, real = [], place.make_panel
+def seen_docks(viewer):
+    docks = viewer.window._qt_window.findChildren(QDockWidget, "MAMA-MIA")
+    return [type(dock.widget()).__name__ for dock in docks if dock.isVisible()]
 
-    def make_and_cross(viewer, **how):
-        made.append(real(viewer, **how))
-        window.window._qt_window.findChild(entry.WaitingPanel)._look.setInterval(500)
-        call_soon(
-            window.window._qt_window,
-            window.window._wrapped_dock_widgets["MAMA-MIA"].destroyOnClose,
-        )
-        return made[-1]
 
-    monkeypatch.setattr(place, "make_panel", make_and_cross)
+def cross(viewer):
+    viewer.window._wrapped_dock_widgets["MAMA-MIA"].destroyOnClose()
+
+
+def wait_for_pages(qtbot, panel):
+    qtbot.waitUntil(lambda: not panel.pages.still_to_come and not panel.docking.is_filling)
+    qtbot.wait(60)
+
+
+N_TURNS = 24
+"""Until the panel is seen on page Score, its modules being there."""
+BY_DAY = (1, 2, 9, N_TURNS)
+TURNS = [
+    n if n in BY_DAY else pytest.param(n, marks=pytest.mark.night) for n in range(1, N_TURNS + 1)
+]
+
+
+def test_the_turns_are_those_that_these_tests_strike(qtbot, window, choose, at_turn):
+    turns = at_turn(0, lambda: None)
     choose(window, "Score")
-    gate.set()
-    qtbot.waitUntil(lambda: bool(made))
+    panel = wait_for_panel(qtbot, window)
+    assert turns["n"] == N_TURNS
+    panel.close_down()
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_a_cross_at_any_turn_takes_the_wish_back_until_the_next_click(
+    qtbot, window, choose, at_turn, number
+):
+    turns = at_turn(number, lambda: cross(window))
+    choose(window, "Score")
+    qtbot.waitUntil(lambda: turns["n"] >= number)
+    qtbot.waitUntil(lambda: not seen_docks(window) and not waiting_words(window))
     qtbot.wait(200)
-    assert not window.window.dock_widgets
-    assert made_panels(window) == made
+    assert not seen_docks(window)
     choose(window, "Predict")
-    qtbot.waitUntil(made[0].isVisible)
-    assert made_panels(window) == made
-    assert made[0].page == "Predict"
-    made[0].close_down()
+    panel = wait_for_panel(qtbot, window)
+    wait_for_pages(qtbot, panel)
+    assert panel.page == "Predict"
+    assert panel.pages.shown.isVisible()
+    assert made_panels(window) == [panel]
+    assert list(window.window.dock_widgets) == ["MAMA-MIA"]
+    assert seen_docks(window) == ["MamamiaDock"]
+    panel.close_down()
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_docks_that_other_code_takes_away_at_any_turn_take_the_wish_back(
+    qtbot, window, choose, at_turn, number
+):
+    turns = at_turn(number, lambda: window.window.remove_dock_widget("all"))
+    with qtbot.captureExceptions() as errors:
+        choose(window, "Score")
+        qtbot.waitUntil(lambda: turns["n"] >= number)
+        qtbot.wait(200)
+    assert not errors
+    assert not seen_docks(window)
+    choose(window, "Predict")
+    panel = wait_for_panel(qtbot, window)
+    wait_for_pages(qtbot, panel)
+    assert panel.page == "Predict"
+    assert made_panels(window) == [panel]
+    assert list(window.window.dock_widgets) == ["MAMA-MIA"]
+    assert seen_docks(window) == ["MamamiaDock"]
+    panel.close_down()
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_a_further_click_at_any_turn_shows_its_page(qtbot, window, choose, at_turn, number):
+    asked = []
+    at_turn(number, lambda: asked.append(entry.show_soon(window, "Predict")))
+    choose(window, "Score")
+    qtbot.waitUntil(lambda: bool(asked))
+    panel = wait_for_panel(qtbot, window)
+    wait_for_pages(qtbot, panel)
+    assert panel.page == "Predict"
+    assert panel.pages.shown is panel.predict_page
+    assert panel.predict_page.isVisible()
+    assert made_panels(window) == [panel]
+    panel.close_down()
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_a_folder_opened_at_any_turn_comes_in_the_panel(
+    qtbot, window, choose, at_turn, number, small_data_set
+):
+    at_turn(number, lambda: window.open(str(small_data_set), plugin=PLUGIN))
+    choose(window, "Score")
+    panel = wait_for_panel(qtbot, window)
+    qtbot.waitUntil(lambda: panel.session.opened is not None)
+    wait_for_pages(qtbot, panel)
+    assert panel.page == "Cases"
+    assert made_panels(window) == [panel]
+    panel.close_down()
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_a_window_closed_at_any_turn_leaves_nothing(
+    qtbot, make_napari_viewer, choose, at_turn, number
+):
+    viewer = make_napari_viewer(show=True)
+    turns = at_turn(number, viewer.close)
+    with qtbot.captureExceptions() as errors:
+        choose(viewer, "Score")
+        qtbot.waitUntil(lambda: turns["n"] >= number)
+        for _ in range(2):
+            qtbot.wait(100)
+            QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not errors
+    left = [one.objectName() for one in QApplication.allWidgets()]
+    assert "mamamia_dock" not in left
+    assert "mamamia_waiting" not in left
+    assert "mamamia_header" not in left
+
+
+@pytest.mark.parametrize("number", TURNS)
+def test_code_that_asks_for_it_at_any_turn_has_it_whole(qtbot, window, choose, at_turn, number):
+    found = []
+    at_turn(number, lambda: found.append(dock_of(window)))
+    choose(window, "Score")
+    qtbot.waitUntil(lambda: bool(found))
+    (panel,) = made_panels(window)
+    assert found == [panel]
+    assert panel.page == "Score"
+    assert panel.isVisible()
+    wait_for_pages(qtbot, panel)
+    for page in PAGES:
+        panel.show_page(page)
+        assert panel.pages.shown.isVisible(), page
+    panel.close_down()
+
+
+def test_a_page_that_is_opened_while_it_is_being_dressed_is_whole(qtbot, window, choose):
+    choose(window, "Score")
+    panel = wait_for_panel(qtbot, window)
+    panel.pages.make_pages("Review")
+    panel.show_page("Review")
+    wait_for_pages(qtbot, panel)
+    assert panel.pages.shown is panel.review_page
+    assert panel.review_page.isVisible()
+    panel.close_down()
 
 
 def test_pages_come_a_turn_each_and_the_one_asked_for_at_once(qtbot, window, gate, choose):
@@ -146,21 +292,28 @@ def test_pages_come_a_turn_each_and_the_one_asked_for_at_once(qtbot, window, gat
     panel.close_down()
 
 
-def test_a_panel_that_cannot_be_made_is_told_once(qtbot, window, gate, choose, monkeypatch):
+@pytest.mark.parametrize("step", ["begin", "_make_tools", "_lay_out_lines", "_dress_panel"])
+def test_a_panel_that_cannot_be_made_is_told_once(qtbot, window, gate, choose, monkeypatch, step):
     said = []
     monkeypatch.setattr(entry, "show_error", said.append)
     with monkeypatch.context() as broken:
 
-        def fail(_viewer, **_how):
+        def fail(*_what, **_how):
             raise AttributeError("no such part")
 
-        broken.setattr(place, "make_panel", fail)
+        where, name = (place, "begin_panel") if step == "begin" else (MamamiaDock, step)
+        broken.setattr(where, name, fail)
         choose(window, "Score")
         gate.set()
         qtbot.waitUntil(lambda: bool(said))
         qtbot.wait(100)
-    assert len(said) == 1
+    (text,) = said
+    assert text == (
+        "expected the panel of MAMA-MIA, but AttributeError: no such part: choose the menu entry "
+        "again; what happened is in napari's log"
+    )
     assert not window.window.dock_widgets
+    assert not made_panels(window)
     choose(window, "Score")
     wait_for_panel(qtbot, window).close_down()
 
@@ -211,6 +364,28 @@ def test_code_that_asks_for_it_meanwhile_has_it_at_once(qtbot, window, gate, cho
     panel.close_down()
 
 
+def test_it_comes_and_opens_a_folder_where_napari_cannot_write_its_settings(
+    qtbot, window, gate, monkeypatch, small_data_set
+):
+    """As in a folder that is read-only, which root may write all the same."""
+
+    def refuse(*_what, **_how):
+        raise PermissionError(13, "Permission denied", "settings.yaml")
+
+    with monkeypatch.context() as read_only, qtbot.captureExceptions() as errors:
+        read_only.setattr(type(get_settings()), "_maybe_save", refuse)
+        call_soon(window.window._qt_window, lambda: entry.show_soon(window, "Score"))
+        qtbot.waitUntil(lambda: bool(waiting_words(window)))
+        gate.set()
+        panel = wait_for_panel(qtbot, window)
+        window.open(str(small_data_set), plugin=PLUGIN)
+        qtbot.waitUntil(lambda: panel.session.opened is not None)
+        wait_for_pages(qtbot, panel)
+    assert seen_docks(window) == ["MamamiaDock"]
+    assert not errors
+    panel.close_down()
+
+
 def test_without_an_event_loop_it_is_there_when_the_call_returns(window, monkeypatch):
     monkeypatch.setattr(entry, "_is_imported", lambda: False)
     window.window.add_plugin_dock_widget(PLUGIN, "Score")
@@ -242,6 +417,37 @@ def test_the_command_import_shows_its_page(qtbot, window, gate):
     panel = wait_for_panel(qtbot, window)
     assert panel.pages.is_importing
     panel.close_down()
+
+
+NO_WINDOW = "expected napari's window for the panel of MAMA-MIA, but there is none: open one"
+
+
+@pytest.mark.parametrize("viewer", [None, ViewerModel()])
+def test_where_there_is_no_window_it_says_so(qapp, viewer):
+    with pytest.raises(MamamiaError, match=NO_WINDOW):
+        entry.show_soon(viewer, "Score")
+    assert not [one for one in QApplication.allWidgets() if isinstance(one, MamamiaDock)]
+
+
+def test_its_commands_called_without_a_screen_say_so():
+    code = """
+from npe2 import PluginManager
+manager = PluginManager.instance()
+manager.discover()
+commands = manager.commands
+ids = "cases leaderboard review import_dicom predict_now score_now"
+for name in ids.split():
+    try:
+        commands.execute(f"napari-mamamia.{name}")
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+"""
+    alone = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=alone)
+    assert made.returncode == 0, made.stderr
+    lines = made.stdout.splitlines()
+    assert len(lines) == 6, made.stdout
+    assert all(line.startswith(f"MamamiaError: {NO_WINDOW}") for line in lines), made.stdout
 
 
 def test_a_click_imports_nothing_of_the_panel():

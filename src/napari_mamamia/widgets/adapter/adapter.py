@@ -301,9 +301,26 @@ def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
     `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); this one is put in place
     by us.
     """
+    return _add_dock(window, widget, name, area, lambda _dock, _area: None)
+
+
+def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
+    """Add a dock where it was last; napari notes where it is, if it can write its settings."""
+    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
+
+    def note_if_writable(dock: Any, area: Any) -> None:
+        with suppress(OSError):
+            note(dock, area)  # type: ignore[misc]
+
+    return _add_dock(window, widget, name, None, note_if_writable)
+
+
+def _add_dock(
+    window: Any, widget: QWidget, name: str, area: str | None, note_place: Callable[..., None]
+) -> Any:
     note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
     if note is not None:
-        setattr(QtViewerDockWidget, _NOTES_PLACE, lambda _dock, _area: None)
+        setattr(QtViewerDockWidget, _NOTES_PLACE, note_place)
     try:
         dock = window.add_dock_widget(widget, name=name, area=area)
     finally:

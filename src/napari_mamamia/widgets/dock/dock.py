@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout
+from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
@@ -54,7 +54,13 @@ class MamamiaDock(ReadingOrder, DockParts):
     services
         The calls that the pages make; tests pass fakes.
     is_gradual
-        Whether pages come into their places by `fill_by_turns`, or when they are asked for.
+        Whether `making` is left to be done, and pages come into their places by `fill_by_turns` or
+        when they are asked for.
+
+    Attributes
+    ----------
+    making
+        What is left to be done until it is whole, in this order.
     """
 
     def __init__(
@@ -64,6 +70,12 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.is_gradual = is_gradual
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
+        self.nursery: QWidget = self
+        if is_gradual:
+            self.nursery = QWidget()
+            self.destroyed.connect(self.nursery.deleteLater)
+            # While there is nothing in it that Qt would style anew.
+            self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
         tend_canvas(main_view(self.viewer))
         draw_writing_once(main_view(self.viewer))
         draw_smooth_outlines(main_view(self.viewer), find_line_look)
@@ -76,21 +88,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.context = WindowContext(
             self.session, self.scene, self.jobs, self.services, self.notifier, owner=self
         )
-        self._make_parts()
-        self.legend = AgreementLegend(self.viewer, self)
-        self.legend.follow_map()
-        self._lay_out()
-        self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self._top)
-        self._connect_parts()
-        if main_view(self.viewer) is not None and not is_gradual:
-            # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
-            self.pages.make_pages()
-        rooms = self.case_line, self, self.results
-        self.focus_ring = FocusRing(*rooms)
-        self.key_passing = KeyPassing(self.keys, *rooms)
-        join_rooms(*rooms)
-        self._dress_panel()
-        self.layer_watch.adopt_soon()
+        self.making = [
+            *self._part_steps(),
+            self._lay_out_lines,
+            self._lay_out_pages,
+            self._connect_parts,
+            self._join_rooms,
+        ]
+        while self.making and not is_gradual:
+            self.making.pop(0)()
 
     # -------------------------------------------------------------- for others
 
@@ -100,8 +106,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         return self.pages.page
 
     def fill_by_turns(self) -> None:
-        """Put the pages into their places, a turn each, in a panel that is docked; then fit it."""
-        steps = [partial(self.pages.make_pages, name) for name in self.pages.still_to_come]
+        """Put the pages into their places by turns, in a panel that is docked; then fit it."""
+        steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         self.docking.is_filling = True
         Turns(self).start([*steps, self.docking.end_filling])
 
@@ -139,7 +145,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
-        for turns in self.findChildren(Turns):
+        for turns in (*self.findChildren(Turns), *self.results.findChildren(Turns)):
             turns.start([])
         self.predict_flow.close()
         self.planes.close()
@@ -150,18 +156,37 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.editing.close()
         return all_saved
 
-    def _lay_out(self) -> None:
+    def _lay_out_lines(self) -> None:
+        self.legend = AgreementLegend(self.viewer, self)
+        self.legend.follow_map()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(_MARGIN, _MARGIN // 4, _MARGIN, _MARGIN // 4)
         layout.setSpacing(6)
         self._top = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        layout.addLayout(self._top)
         for line in (self.header, self.hanging.bar, self.pages.bar):
             self._top.addWidget(line)
-        layout.addLayout(self._top)
         self.header.spare(self.pages.bar)
-        layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+
+    def _lay_out_pages(self) -> None:
+        layout: Any = self.layout()
+        layout.addWidget(self.pages.stack, stretch=1)
+        self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self._top)
+
+    def _join_rooms(self) -> None:
+        if main_view(self.viewer) is not None and not self.is_gradual:
+            # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
+            self.pages.make_pages()
+        rooms = self.case_line, self, self.results
+        self.focus_ring = FocusRing(*rooms)
+        self.key_passing = KeyPassing(self.keys, *rooms)
+        join_rooms(*rooms)
+        self._dress_panel()
+        self.viewer.events.theme.connect(self._dress_panel)
+        watch_font(self._dress_panel)
+        self.layer_watch.adopt_soon()
 
     def _connect_window(self) -> None:
         self.case_line = CaseLine(self.header, self.hanging.bar)
@@ -209,8 +234,6 @@ class MamamiaDock(ReadingOrder, DockParts):
             signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
-        self.viewer.events.theme.connect(self._dress_panel)
-        watch_font(self._dress_panel)
         watch_font(self._fit_sliders)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
@@ -342,7 +365,8 @@ class MamamiaDock(ReadingOrder, DockParts):
     def _dress_panel(self, _event: object = None) -> None:
         theme = theme_colours(self.viewer)
         rules = style_sheet(theme)
-        self.setStyleSheet(rules)
+        if self.styleSheet() != rules:
+            self.setStyleSheet(rules)
         self.results.setStyleSheet(rules)
         self.case_line.setStyleSheet(rules)
         self.header.dress(theme.text)

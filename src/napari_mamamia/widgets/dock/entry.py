@@ -1,4 +1,4 @@
-"""The panel asked for in a window: its modules come in a thread of their own, words meanwhile.
+"""The panel asked for in a window: its modules come in a thread, it by turns, words meanwhile.
 
 This module is read in the turn of a click, and imports nothing of the panel. Where no event loop
 turns nobody would wait for one: napari's command line, a notebook and scripts have the panel at
@@ -9,20 +9,20 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from napari.utils.notifications import show_error
-from qtpy.QtCore import Qt, QThread, QTimer
+from qtpy.QtCore import QEvent, Qt, QThread, QTimer
 from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
-    add_unnoted_dock,
+    add_noted_dock,
     bare,
     current_viewer,
     keep_when_closed,
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     Use: TypeAlias = Callable[[MamamiaDock], object]
 
 DOCK_NAME: Final = "MAMA-MIA"
+_PANEL: Final = "mamamia_dock"
+_WIDTH: Final = 340
+"""The panel's name, and its least width, without its modules."""
 _PLACE: Final = "napari_mamamia.widgets.dock.place"
 _LOOK_MS: Final = 20
 _BROKEN: Final = tr(
@@ -47,38 +50,46 @@ _NOT_MADE: Final = tr(
     "expected the panel of MAMA-MIA, but {_}: {error}: choose the menu entry again; "
     "what happened is in napari's log"
 )
+_NO_WINDOW: Final = tr(
+    "expected napari's window for the panel of MAMA-MIA, but there is none: open one, such as by "
+    "mamamia view, and choose the menu entry there"
+)
 _log = logging.getLogger(__name__)
 
 
 def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
     """Let the current viewer's panel be shown on a page; return a guest for napari to dock."""
     viewer = current_viewer()
-    view = None if viewer is None else main_view(viewer)
-    if view is None:
-        raise MissingExtraError("napari", "pyqt6")
     show_soon(viewer, page, use)
     guest = QWidget()
     guest.setObjectName("mamamia_guest")
-    call_soon(view, lambda: _send_away(viewer, guest))
+    call_soon(main_view(viewer), lambda: _send_away(viewer, guest))
     return guest
 
 
 def show_soon(viewer: Any, page: str, use: "Use | None" = None) -> None:
     """Show the viewer's panel on a page, and do something with it.
 
-    At once where the panel's modules are there or no event loop turns; else as soon as they are.
+    At once where the panel is there or no event loop turns; else it comes by turns.
+
+    Raises
+    ------
+    MamamiaError
+        Where there is no window: no viewer, or one that is a model alone.
     """
-    viewer = bare(viewer)
-    view = main_view(viewer)
-    waiting = None if view is None else view.window().findChild(WaitingPanel)
+    view = None if viewer is None else main_view(bare(viewer))
+    if view is None:
+        raise MamamiaError(_NO_WINDOW)
+    viewer, window, wish = bare(viewer), view.window(), Wish(page, use)
+    waiting = window.findChild(WaitingPanel)
     if waiting is not None:
-        waiting.asked.append(partial(_show_page, viewer, page, use))
-    elif view is None or QThread.currentThread().loopLevel() == 0:
-        _show_page(viewer, page, use, False)
-    elif _is_imported():
-        _show_page(viewer, page, use, True)
+        waiting.ask(wish)
+    elif QThread.currentThread().loopLevel() == 0:
+        _fulfil_wish(viewer, wish, False)
+    elif window.findChild(QWidget, _PANEL) is not None:
+        _fulfil_wish(viewer, wish, True)
     else:
-        WaitingPanel(viewer, partial(_show_page, viewer, page, use))
+        WaitingPanel(viewer, window, wish)
 
 
 def finish_waiting(window: QWidget) -> None:
@@ -88,45 +99,66 @@ def finish_waiting(window: QWidget) -> None:
         waiting.finish()
 
 
-class WaitingPanel(QWidget):
-    """Says in the panel's place that it is coming; its cross takes the wish back.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A page to be shown, and what is to be done with the panel then."""
 
-    Attributes
-    ----------
-    asked
-        What is done once the panel's modules are there, in this order.
+    page: str
+    use: "Use | None"
+
+
+class WaitingPanel(QWidget):
+    """Says in the panel's dock that it is coming; its cross takes the wish back.
+
+    The panel is made in that dock, unseen below the words, and takes their place once the page that
+    was asked for is whole: what Qt has dressed it dresses anew wherever it moves.
     """
 
-    def __init__(self, viewer: Any, act: Callable[[bool], object]) -> None:
-        super().__init__()
+    _home: Any = None
+
+    def __init__(self, viewer: Any, window: QWidget, wish: Wish) -> None:
+        super().__init__(window)
         self.setObjectName("mamamia_waiting")
-        self.asked = [act]
         self._viewer = viewer
+        self._asked = [wish]
         self._imported: Outcome[object] | None = None
         self._panel: MamamiaDock | None = None
+        self._steps: list[Callable[[], object]] = []
+        self._pages: set[str] = set()
         words = QLabel(tr("MAMA-MIA is being loaded..."))
         words.setObjectName("mamamia_waiting_words")
         words.setToolTip(tr("The panel comes in a few seconds; the image can be used meanwhile"))
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         QVBoxLayout(self).addWidget(words)
-        dock = add_unnoted_dock(viewer.window, self, DOCK_NAME, "right")
-        keep_when_closed(dock, self._leave_window)
+        self.setMinimumWidth(_WIDTH)  # or the picture would be moved twice
         self._look = QTimer(self)
         self._look.timeout.connect(self._go_on)
         self._look.start(_LOOK_MS)
-        Thread(target=self._import_panel, name="mamamia imports").start()
+        if _is_imported():
+            self._imported = Finished(None)
+        else:
+            Thread(target=self._import_panel, name="mamamia imports").start()
 
-    def finish(self, *, is_gradual: bool = False) -> None:
-        """Leave, and do what was asked for, with a panel that has all its pages or is gradual."""
-        asked = self.asked
-        panel, self._panel = self._panel, None
-        if panel is not None:
-            self.destroyed.disconnect(panel.deleteLater)
-        self._leave_window()
-        if panel is not None:
-            import_module(_PLACE).dock_gradually(self._viewer, panel)
-        for act in asked:
-            act(is_gradual)
+    def ask(self, wish: Wish) -> None:
+        """Ask for one thing more; of pages the last is shown."""
+        self._asked.append(wish)
+        if self._home is not None:
+            self._show_words()
+
+    def finish(self) -> None:
+        """Let the panel come at once, whole, and do what was asked for."""
+        self._imported = self._imported or outcome_of(lambda: import_module(_PLACE))
+        outcome = outcome_of(self._take_turns)
+        if isinstance(outcome, Failed):
+            self._drop_panel()
+            raise outcome.error
+        self._give_way(is_gradual=False)
+
+    def event(self, event: QEvent) -> bool:
+        """Outlive a dock that somebody else takes away: the panel is made in it."""
+        if event.type() == QEvent.Type.ParentChange and self._home and self.parent() is None:
+            self._leave_dock()
+        return bool(super().event(event))
 
     def _import_panel(self) -> None:
         # Each full collection would look at all of napari's objects again: 0.2 to 0.5 s, with the
@@ -135,32 +167,100 @@ class WaitingPanel(QWidget):
             self._imported = outcome_of(lambda: import_module(_PLACE))
 
     def _go_on(self) -> None:
-        if isinstance(self._imported, Failed):
-            self._tell_failure(_BROKEN, self._imported.error)
-        elif self._imported is not None and self._panel is None:
-            place: Any = import_module(_PLACE)
-            outcome = outcome_of(lambda: place.make_panel(self._viewer, is_gradual=True))
-            if isinstance(outcome, Finished):
-                # Without a parent: in the window Qt would dress it, and once more in its dock.
-                self._panel = outcome.result
-                self.destroyed.connect(outcome.result.deleteLater)
-            elif isinstance(outcome, Failed):
-                self._tell_failure(_NOT_MADE, outcome.error)
-        elif self._imported is not None:
-            self.finish(is_gradual=True)
+        outcome = outcome_of(self._take_turn)
+        if isinstance(outcome, Failed):
+            self._tell_failure(outcome.error)
+        elif isinstance(outcome, Finished) and not outcome.result:
+            self._give_way(is_gradual=True)
 
-    def _tell_failure(self, text: str, error: Exception) -> None:
-        _log.error("the panel could not be made", exc_info=error)
+    def _take_turn(self) -> bool:
+        """Do what takes a turn: panel, and pages that are asked for; return whether to go on."""
+        if self._asked and self._home is None:
+            self._show_words()
+        elif isinstance(self._imported, Failed):
+            raise self._imported.error
+        elif self._imported is not None and self._panel is None:
+            self._look.setInterval(0)
+            self._panel = import_module(_PLACE).begin_panel(self._viewer, self._home)
+            self._steps = self._panel.making
+        elif self._panel is not None and self._steps:
+            # Taken off the list before it runs: the event loop may turn within it.
+            self._steps.pop(0)()
+        elif self._panel is not None:
+            pages = [wish.page for wish in self._list_due() if wish.page not in self._pages]
+            self._pages.update(pages)
+            self._steps = [step for page in pages for step in self._panel.page_steps(page)]
+            if not pages and self._asked:
+                self._panel.show_page(self._asked[-1].page)
+            return bool(pages)
+        return True
+
+    def _show_words(self) -> None:
+        if self._home is None:
+            self._home = add_noted_dock(self._viewer.window, self, DOCK_NAME)
+            keep_when_closed(self._home, self._take_back)
+            if self._panel is not None:
+                self._panel.setParent(self._home)
+        self.show()
+        self._home.show()
+        self._home.raise_()
+
+    def _take_turns(self) -> None:
+        while self._take_turn():
+            pass
+
+    def _list_due(self) -> list[Wish]:
+        """Return what is to be done: a page that another was asked for after need not be seen."""
+        return [one for one in self._asked if one.use is not None or one is self._asked[-1]]
+
+    def _give_way(self, *, is_gradual: bool) -> None:
+        due, home = self._list_due(), self._home
         self._leave_window()
+        import_module(_PLACE).settle_panel(self._panel, home)
+        for wish in due:
+            _fulfil_wish(self._viewer, wish, is_gradual)
+
+    def _take_back(self) -> None:
+        """Show nothing; a panel that was begun is made all the same, and found at the next wish."""
+        self._asked.clear()
+        if self._panel is None:
+            self._leave_window()
+        else:
+            self._home.hide()
+
+    def _leave_dock(self) -> None:
+        self._asked.clear()
+        self._home = None
+        view = main_view(self._viewer)
+        if self._panel is not None and view is not None:
+            for widget in (self._panel, self):
+                widget.setParent(view.window())
+                widget.hide()
+        else:
+            self._leave_window()
+
+    def _tell_failure(self, error: Exception) -> None:
+        _log.error("the panel could not be made", exc_info=error)
+        text = _BROKEN if isinstance(self._imported, Failed) else _NOT_MADE
+        self._drop_panel()
         show_error(tr(text).format(_=type(error).__name__, error=error))
 
+    def _drop_panel(self) -> None:
+        """Leave nothing in the window of a panel that could not be made."""
+        panel, self._panel = self._panel, None
+        self._leave_window()
+        if panel is not None:
+            panel.setParent(None)
+            panel.deleteLater()
+
     def _leave_window(self) -> None:
+        """Go, and leave the dock to the panel; without one it goes too."""
         self._look.stop()
-        if self._panel is not None:  # it is put away in the window: `dock_of` finds it there
-            self.destroyed.disconnect(self._panel.deleteLater)
-            self._panel.setParent(self.window())
-            self._panel.hide()
-        _send_away(self._viewer, self)
+        home, self._home = self._home, None
+        if home is not None and self._panel is None:
+            self._viewer.window.remove_dock_widget(home)
+        self.setParent(None)
+        self.deleteLater()
 
 
 def _send_away(viewer: Any, widget: QWidget) -> None:
@@ -175,7 +275,7 @@ def _is_imported() -> bool:
     return hasattr(sys.modules.get(_PLACE), "show_dock")  # a module's functions come last
 
 
-def _show_page(viewer: Any, page: str, use: "Use | None", is_gradual: bool) -> None:
-    panel = import_module(_PLACE).show_dock(viewer, page, is_gradual=is_gradual)
-    if use is not None:
-        use(panel)
+def _fulfil_wish(viewer: Any, wish: Wish, is_gradual: bool) -> None:
+    panel = import_module(_PLACE).show_dock(viewer, wish.page, is_gradual=is_gradual)
+    if wish.use is not None:
+        wish.use(panel)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from qtpy.QtWidgets import QWidget
 
@@ -77,6 +77,16 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 P = TypeVar("P", bound=QWidget)
 
+_LATE: Final[dict[str, Callable[[], QWidget]]] = {
+    "Batch scoring": BatchPage,
+    "Review": ReviewPage,
+    "Report": ReportPage,
+    "Export": ExportPage,
+    "Import": ImportPage,
+    "Keys": KeysPanel,
+}
+"""Makes each page that stands at first in no place."""
+
 
 class DockParts(QWidget):
     """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
@@ -89,11 +99,15 @@ class DockParts(QWidget):
     ----------
     is_gradual
         Whether pages come into their places a turn each, or when they are asked for.
+    nursery
+        Holds what is in no place yet. Qt dresses all that is in a window, in one turn, each time
+        that it moves: in a panel that is gradual this is a widget that is never seen.
     farewells
         What such parts do as the window closes.
     """
 
     is_gradual: bool
+    nursery: QWidget
     viewer: Any
     session: Session
     services: Services
@@ -106,17 +120,46 @@ class DockParts(QWidget):
         """Show a page by its name in `SECTIONS` of the steps."""
         self.pages.show_page(name)
 
-    def _make_parts(self) -> None:
+    def page_steps(self, name: str) -> list[Callable[[], object]]:
+        """Return what makes a page and puts it into its place, 10 to 40 ms each.
+
+        The page may be asked for between two of them.
+        """
+        make, dress = partial(self._make_ahead, name), partial(self._dress_ahead, name)
+        return [make, dress, partial(self.pages.make_pages, name)]
+
+    def _make_ahead(self, name: str) -> None:
+        if name in self.pages.still_to_come and name not in self._ahead:
+            self._ahead[name] = self._hold_back(_LATE[name]())
+
+    def _dress_ahead(self, name: str) -> None:
+        if name in self.pages.still_to_come:
+            self._ahead[name].setParent(self.pages.find_area(name).viewport())
+
+    def _part_steps(self) -> list[Callable[[], object]]:
+        """Return what makes every part, in this order, 5 to 20 ms each."""
+        return [
+            self._make_controllers,
+            self._make_lines,
+            self._make_first_pages,
+            self._make_refine_page,
+            self._make_score_pages,
+            self._make_findings_page,
+            self._make_results_panel,
+            self._make_steps,
+            self._make_flows,
+            self._make_refine,
+            self._make_results,
+            self._make_kinetics,
+            self._make_jumps,
+        ]
+
+    def _make_controllers(self) -> None:
         self.farewells: list[Callable[[], object]] = []
         self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
         self.window_level = WindowLevelDrag(self.scene)
-        self._make_controllers()
-        self._make_pages()
-        self._make_flows()
-
-    def _make_controllers(self) -> None:
         context, text = self.context, self.canvas_text
         self.opening = Opening(context, text)
         self.listing = Listing(context, self.opening)
@@ -148,18 +191,31 @@ class DockParts(QWidget):
         self.planes.farewells.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
 
-    def _make_pages(self) -> None:
-        self.header = Header()
-        self.view_panel = ViewPanel()
-        self.cases_page = CasesPage()
-        self.predict_page = PredictPage()
-        self.refine_page = RefinePage()
-        self.score_page = ScorePage()
-        self.kinetics_page = KineticsPage()
-        self.findings_page = FindingsPage()
-        self.results = ResultsPanel(self.jobs, self)
+    def _make_lines(self) -> None:
+        self.header = self._hold_back(Header())
+        self.view_panel = self._hold_back(ViewPanel())
+        self.hanging_bar = self._hold_back(HangingBar())
+
+    def _make_first_pages(self) -> None:
+        self.cases_page = self._hold_back(CasesPage())
+        self.predict_page = self._hold_back(PredictPage())
+
+    def _make_refine_page(self) -> None:
+        self.refine_page = self._hold_back(RefinePage())
+
+    def _make_score_pages(self) -> None:
+        self.score_page = self._hold_back(ScorePage())
+        self.kinetics_page = self._hold_back(KineticsPage())
+
+    def _make_findings_page(self) -> None:
+        self.findings_page = self._hold_back(FindingsPage())
+
+    def _make_results_panel(self) -> None:
+        self.results = ResultsPanel(self.jobs, self.nursery)
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results, self.results.fill_steps)
+
+    def _make_steps(self) -> None:
         pages = {
             "Cases": self.cases_page,
             "Findings": self.findings_page,
@@ -168,6 +224,7 @@ class DockParts(QWidget):
             "Refine": self.refine_page,
             "Score": self.score_page,
         }
+        self._ahead: dict[str, QWidget] = dict(pages)
         late = {
             "Batch scoring": lambda: self.batch_flow,
             "Review": lambda: self.review_flow,
@@ -176,7 +233,7 @@ class DockParts(QWidget):
             "Import": lambda: self.import_flow,
             "Keys": lambda: self.keys_panel,
         }
-        placed = {name: partial(self._fill_page, name, page) for name, page in pages.items()}
+        placed = {name: partial(self._fill_page, name, type(page)) for name, page in pages.items()}
         self.pages = Steps(placed | late, self.view_panel)
         if not self.is_gradual:
             self.pages.make_pages(*placed)
@@ -190,13 +247,6 @@ class DockParts(QWidget):
         self.readers = Readers(context, self.header, *at_work)
         self.cases_flow = CasesFlow(context, self.cases_page, self.listing, *at_work)
         self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
-        self._make_refine()
-        self._make_results()
-        self.dropping = Dropping(context, self, self.cases_flow)
-        self._make_kinetics()
-        self._make_jumps()
-        edited = (self.refine_page, self.listing, *at_work, self.readers)
-        self.blind = BlindFlow(context, self.header, self.pages, *edited)
 
     def _make_refine(self) -> None:
         tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
@@ -230,7 +280,7 @@ class DockParts(QWidget):
         views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
         own_view = OwnView(context, *views, self.kinetics.map)
         shown = (self.kinetics.map, self.kinetics.hang_curves)
-        parts = (HangingBar(), own_view, self.opening)
+        parts = (self.hanging_bar, own_view, self.opening)
         self.hanging = Hanging(context, *parts, *views, *shown)
         drawn_with = (self.pages.measure, self.tools.drawing, self.planes)
         self.measuring = MeasureFlow(context, *drawn_with, self.readers.with_reader)
@@ -247,9 +297,13 @@ class DockParts(QWidget):
 
     def _make_jumps(self) -> None:
         context, doubt = self.context, self.predict_page.doubt
+        self.dropping = Dropping(context, self, self.cases_flow)
         self.jumping = Jumping(context, self.reviewing, doubt, self.pages)
         shown = (self.projecting, self.kinetics.map, self.reviewing)
-        self.layer_watch = LayerWatch(context, self.opening, self.editing, *shown)
+        at_work = (self.opening, self.editing)
+        self.layer_watch = LayerWatch(context, *at_work, *shown)
+        edited = (self.refine_page, self.listing, *at_work, self.readers)
+        self.blind = BlindFlow(context, self.header, self.pages, *edited)
 
     # ------------------------------------------------- made when first asked for
 
@@ -261,7 +315,7 @@ class DockParts(QWidget):
     @cached_property
     def batch_flow(self) -> BatchFlow:
         """Page Batch scoring at work."""
-        flow = BatchFlow(self.context, self._fill_page("Batch scoring", BatchPage()))
+        flow = BatchFlow(self.context, self._fill_page("Batch scoring", BatchPage))
         flow.page.leaderboard_wanted.connect(self.show_leaderboard)
         self.results_flow.follow(flow)
         return flow
@@ -274,7 +328,7 @@ class DockParts(QWidget):
     @cached_property
     def review_flow(self) -> ReviewFlow:
         """Page Review at work."""
-        page = self._fill_page("Review", ReviewPage())
+        page = self._fill_page("Review", ReviewPage)
         at_work = (self.listing, self.opening, self.editing)
         flow = ReviewFlow(self.context, page, *at_work, self.readers, self.protocols)
         flow.shown_wanted.connect(lambda: self.show_page("Review"))
@@ -291,7 +345,7 @@ class DockParts(QWidget):
     @cached_property
     def report_flow(self) -> ReportFlow:
         """Page Report at work."""
-        page = self._fill_page("Report", ReportPage())
+        page = self._fill_page("Report", ReportPage)
         at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
         return ReportFlow(self.context, page, *at_work)
 
@@ -303,7 +357,7 @@ class DockParts(QWidget):
     @cached_property
     def export_flow(self) -> ExportFlow:
         """Page Export at work."""
-        return ExportFlow(self.context, self._fill_page("Export", ExportPage()), self.editing)
+        return ExportFlow(self.context, self._fill_page("Export", ExportPage), self.editing)
 
     @property
     def import_page(self) -> ImportPage:
@@ -313,7 +367,7 @@ class DockParts(QWidget):
     @cached_property
     def import_flow(self) -> ImportFlow:
         """Page Import at work."""
-        page = self._fill_page("Import", ImportPage())
+        page = self._fill_page("Import", ImportPage)
         flow = ImportFlow(self.context, page, self.cases_flow.open_data_set)
         flow.shown_wanted.connect(self.pages.show_import)
         flow.left.connect(lambda: self.show_page("Cases"))
@@ -324,7 +378,8 @@ class DockParts(QWidget):
     @cached_property
     def keys_panel(self) -> KeysPanel:
         """The table of keys."""
-        panel = self._fill_page("Keys", KeysPanel(self.keys.keys))
+        panel = self._fill_page("Keys", KeysPanel)
+        panel.show_keys(self.keys.keys)
         panel.closed.connect(self.pages.toggle_keys)
         panel.key_wanted.connect(self.keys.change)
         panel.reset_wanted.connect(self.keys.reset)
@@ -332,7 +387,15 @@ class DockParts(QWidget):
         self.keys.refused.connect(panel.show_refused)
         return panel
 
-    def _fill_page(self, name: str, page: P) -> P:
+    def _hold_back(self, widget: P) -> P:
+        """Let a widget end with the panel that is not in its place yet."""
+        if self.is_gradual:
+            widget.setParent(self.nursery)
+        return widget
+
+    def _fill_page(self, name: str, kind: type[P]) -> P:
+        ahead = self._ahead.pop(name, None)
+        page: P = ahead if isinstance(ahead, kind) else kind()
         self.pages.fill(name, page)
         self.keys.name_in(page)
         return page

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.widgets.adapter.adapter import (
+    add_noted_dock,
     bare,
-    fit_title,
     keep_when_closed,
     main_view,
 )
@@ -47,30 +47,45 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
 def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDock:
     """Show the viewer's dock on a page, and return the panel.
 
-    One that is new has all its pages; a gradual one has those that are asked for, and the others
-    come a turn each.
+    It has all its pages, unless it is gradual: then those that are asked for, and the others come
+    by turns.
     """
-    panel = dock_of(viewer) or make_panel(viewer, is_gradual=is_gradual)
+    panel = dock_of(viewer) or make_panel(viewer)
     if not is_gradual:
         panel.pages.make_pages()
-    elif panel.docking.home is None:
-        dock_gradually(viewer, panel)
     panel.show_page(page)
     _send_home(bare(viewer), panel)
     return panel
 
 
-def make_panel(viewer: Any, *, is_gradual: bool) -> MamamiaDock:
-    """Return a new panel, which `show_dock` docks; a gradual one is still without pages."""
-    panel = MamamiaDock(viewer, is_gradual=is_gradual)
+def make_panel(viewer: Any) -> MamamiaDock:
+    """Return a new panel with all its pages, which `show_dock` docks."""
+    panel = MamamiaDock(viewer)
     _open_what_was_named(panel)
     return panel
 
 
-def dock_gradually(viewer: Any, panel: MamamiaDock) -> None:
-    """Dock a panel without pages, which come a turn each: Qt dresses anew what it finds in it."""
-    _send_home(bare(viewer), panel)
+def begin_panel(viewer: Any, home: Any) -> MamamiaDock:
+    """Return a panel to be made by its `making`, unseen in the dock that it will be shown in."""
+    panel = MamamiaDock(viewer, is_gradual=True)
+    panel.setParent(home)
+    return panel
+
+
+def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
+    """Give a panel that is made the dock it was made in; its other pages come by turns."""
+    _open_what_was_named(panel)
+    if home is not None:
+        home.setWidget(panel)
+        _make_home(panel, home)
+        panel.show()
     panel.fill_by_turns()
+
+
+def _make_home(panel: MamamiaDock, dock: Any) -> None:
+    panel.docking.home = dock
+    panel.docking.docks = [dock]
+    keep_when_closed(dock, panel.docking.put_aside)
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
@@ -80,10 +95,8 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     if home is None:
         if guests:
             viewer.window.remove_dock_widget(guests.pop())
-        home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
-        panel.docking.home = home
-        keep_when_closed(home, panel.docking.put_aside)
-        fit_title(home)
+        home = add_noted_dock(viewer.window, panel, DOCK_NAME)
+        _make_home(panel, home)
     elif panel.parent() is not home:
         home.setWidget(panel)
     for guest in guests:

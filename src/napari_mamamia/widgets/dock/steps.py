@@ -261,14 +261,19 @@ class Steps(QObject):
         areas = (self._keys, self._import, self._notice, page)
         return next((a.widget() for a in areas if a.isVisibleTo(self.stack)), self.stack)
 
+    def find_area(self, name: str) -> PageArea:
+        """Return where a page goes."""
+        special = {"Import": self._import, "Keys": self._keys}
+        return special.get(name) or self._panel_of(name).areas[name]
+
     def fill(self, name: str, page: QWidget) -> None:
         """Put a page that was just made into its place."""
         self._late.pop(name)
-        special = {"Import": self._import, "Keys": self._keys}
-        area = special.get(name) or self._panel_of(name).areas[name]
+        area = self.find_area(name)
         area.setWidget(page)
         area.setObjectName(f"{page.objectName()}_area")
-        self._join_page(page)
+        if isinstance(page, Page):
+            page.cases_wanted.connect(lambda: self.show_page("Cases"))
         self.filled.emit(area.whole_width)
 
     def make_pages(self, *names: str) -> None:
@@ -359,10 +364,6 @@ class Steps(QObject):
     def _click_section(self, name: str) -> None:
         self.clicked.emit()
         self.show_page(name)
-
-    def _join_page(self, page: QWidget) -> None:
-        if isinstance(page, Page):
-            page.cases_wanted.connect(lambda: self.show_page("Cases"))
 
     def _panel_of(self, page: str) -> StepPanel:
         panels = (self.work_list, *self.panels)
