@@ -1,6 +1,8 @@
 """The page Refine by its named controls, on fakes and a viewer without a window."""
 
+import gc
 import json
+import weakref
 from dataclasses import replace
 from math import isnan
 
@@ -517,6 +519,22 @@ def test_what_is_grown_of_one_lesion_is_not_laid_into_another(qtbot, opened, wor
     qtbot.waitUntil(lambda: not opened.growing.is_busy)
     np.testing.assert_array_equal(live.labels, first)
     assert "another lesion" in opened.header.message.text()
+
+
+def test_growing_lets_go_of_a_case_that_was_closed(qtbot, opened, world):
+    world.notes_of_growth = (f"12% {AT_LIMIT}: if the lesion goes on, let it reach farther",)
+    begin(qtbot, opened)
+    outline(opened, 2, 8, 12)
+    click(opened, "refine_grow")
+    qtbot.waitUntil(lambda: "refine_grow_reach" in controls(opened))
+    qtbot.waitUntil(lambda: not opened.growing.is_busy)
+    closed = weakref.ref(opened.editing.live.images)
+    opened.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: opened.session.case_id == "A_2" and opened.session.case.is_loaded)
+    assert opened.growing.farther_mm is None
+    qtbot.wait(50)
+    gc.collect()
+    assert closed() is None
 
 
 def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):

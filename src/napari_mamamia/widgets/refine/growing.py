@@ -67,6 +67,7 @@ class Growing(WindowPart):
         self._cut_off: tuple[Edit, float, str, GrowJob] | None = None
         self._reach_mm = 0.0
         painting.grown_so_far = self._grown_so_far
+        editing.opened.connect(self._forget_growths)
 
     @property
     def is_busy(self) -> bool:
@@ -97,6 +98,11 @@ class Growing(WindowPart):
         """What growing would start from."""
         live = self._editing.live
         return GrowthKind.CLICK if live is None else choose_growth(live)
+
+    def _forget_growths(self) -> None:
+        """Let go of what belongs to a mask that was closed: its job holds the images of the case."""
+        self._before = {}
+        self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
         """Return what growing would start from, in plain words."""
