@@ -24,6 +24,7 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import dock_of, show_dock
+from napari_mamamia.widgets.dock.steps import STEPS
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
@@ -129,6 +130,7 @@ def put_back(qtbot, panel):
     """Bring a used dock to the state of a new one, and prove it."""
     viewer = panel.viewer
     panel.reading.leave()
+    panel.pages.show_step(STEPS[0].name)  # a case that comes is shown in the step of the last one
     assert show_dock(viewer, "Cases") is panel
     qtbot.waitUntil(lambda: panel.docking.home is not None and panel.isVisible())
     panel.jobs.cancel_all()
