@@ -61,7 +61,7 @@ texts: $(VENV)/test.done ## list the window's texts anew for translators, and co
 
 pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
-	MAMAMIA_SCREENSHOTS=docs/images $(CLEAN_ENV) $(BIN)/python -m pytest -q -m night tests/door/test_start_pages.py
+	MAMAMIA_SCREENSHOTS=docs/images $(CLEAN_ENV) $(BIN)/python -m pytest -q -m "night or not night" tests/door/test_start_pages.py tests/door/test_import_stories.py
 
 lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes of every extra
 	$(BIN)/python tools/locks.py

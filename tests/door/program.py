@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from PIL import ImageGrab
+from PIL import Image, ImageGrab
 
 WAIT_S = 120.0
 POLL_S = 0.1
@@ -311,6 +311,11 @@ class Program:
     def wait_rect(self, name: str) -> list[int]:
         """Return the rectangle of a control once it stays put: x, y, width, height."""
         return wait_still(lambda: self.widget(name)["rect"], f"place of {name}")
+
+    def window_picture(self, path: Path) -> None:
+        """Save what the screen shows of the window."""
+        x, y, width, height = self.widgets(**{"class": "_QtMainWindow"})[0]["rect"]
+        Image.fromarray(self.screen.picture()[y : y + height, x : x + width]).save(path)
 
     def canvas_picture(self, path: Path | None = None) -> np.ndarray:
         """Return the pixels of the canvas as the screen shows them."""

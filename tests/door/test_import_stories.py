@@ -54,7 +54,7 @@ def dropped(program, tmp_path, picture_folder):
         phases = write(folder)
         assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(folder)])
         wait_until(lambda: inside(program, SETTLED) and table(program), "the table of the study")
-        program.screen.picture(picture_folder / f"import_{write.__name__}.png")
+        program.window_picture(picture_folder / f"import_{write.__name__}.png")
         return phases
 
     return drop
@@ -207,7 +207,7 @@ def test_of_a_philips_mdixon_the_water_is_taken_and_each_part_is_seen(program, d
 
 
 def test_an_ultrafast_series_like_the_standard_one_is_asked_about_and_a_tick_decides(
-    program, dropped, picture_folder
+    program, dropped
 ):
     phases = dropped(studies.ultrafast_and_standard)
     assert [ticked for _, _, ticked, _ in table(program)] == [True, True, True]
@@ -219,7 +219,6 @@ def test_an_ultrafast_series_like_the_standard_one_is_asked_about_and_a_tick_dec
         "left out: not chosen",
         "DCE phases 1-4",
     ]
-    program.screen.picture(picture_folder / "import_ultrafast_chosen.png")
     times = import_it(program, "ultrafast_and_standard")
     assert times == [0, 90, 180, 270, 360]
     assert_files(program, "ultrafast_and_standard", phases, times)
@@ -246,7 +245,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     wait_until(lambda: "mean of those before" in program.widget("kinetics_phases")["text"], "it")
     mean = inside(program, "result = float(panel.kinetics.case.case.signal[0].mean())")
     assert mean == pytest.approx((earlier.mean() + phases[0].mean()) / 2, rel=1e-3)
-    program.screen.picture(picture_folder / "kinetics_repeated_pre.png")
+    program.window_picture(picture_folder / "kinetics_repeated_pre.png")
 
 
 def press(program, name):
@@ -271,17 +270,16 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
     assert program.widget("import_way_0")["text"] == "Leave out phase 5 of series 5"
     press(program, "import_way_0")
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-4", "left out: not chosen"]
-    program.screen.picture(picture_folder / "import_failed_phase_left_out.png")
+    program.window_picture(picture_folder / "import_failed_phase_left_out.png")
     assert import_it(program, "failed_last_phase") == list(studies.TIMES_S)
     assert_files(program, "failed_last_phase", phases, studies.TIMES_S)
 
 
 @pytest.mark.night
-def test_two_breasts_become_two_cases_by_one_click(program, dropped, picture_folder):
+def test_two_breasts_become_two_cases_by_one_click(program, dropped):
     halves = dropped(studies.two_sagittal_breasts)
     press(program, "import_part")
     assert program.widget("import_start")["text"] == "Import 2 cases"
-    program.screen.picture(picture_folder / "import_two_breasts.png")
     assert import_it(program, "two_sagittal_breasts_left") == list(studies.TIMES_S)
     for half, side in zip(halves, ("right", "left"), strict=True):
         assert_files(program, f"two_sagittal_breasts_{side}", half, studies.TIMES_S)
@@ -309,7 +307,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
         lambda: (program.widget("kinetics_ftv_seg_basis")["visible_rect"] or (0,) * 4)[3] > 20,
         "the answer in sight",
     )
-    program.screen.picture(picture_folder / "kinetics_seg.png")
+    program.window_picture(picture_folder / "kinetics_seg.png")
 
 
 @pytest.mark.night

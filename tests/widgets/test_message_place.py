@@ -3,7 +3,7 @@
 import pytest
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractButton
+from qtpy.QtWidgets import QAbstractButton, QLabel
 
 from napari_mamamia.widgets.base.notify import Level
 
@@ -121,6 +121,20 @@ def test_no_long_message_lies_over_the_steps(qtbot, panel, is_line_lent):
         qtbot.waitUntil(words.isVisible)
         line = part(panel, "header_message_sheet").geometry()
         assert line.bottom() < sheet.top()
+
+
+def test_a_line_that_comes_above_the_steps_brings_no_message_over_them(qtbot, panel):
+    """Beside napari's own panels the line of the hanging came as its case was shown."""
+    panel.header.say(Level.WARNING, LONG)
+    above = QLabel("Hanging: your own view")
+    above.setFixedHeight(40)
+    panel._top.insertWidget(1, above)
+    step = part(panel, "step_read")
+    qtbot.wait(50)
+    sheet = part(panel, "header_message_sheet").geometry()
+    place = QRect(step.mapTo(panel, QPoint(0, 0)), step.size())
+    assert above.isVisible()
+    assert sheet.top() > place.bottom()
 
 
 def test_a_click_on_a_laid_over_message_folds_it(qtbot, panel):

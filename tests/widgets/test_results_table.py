@@ -118,7 +118,6 @@ def test_title_and_choices_are_whole_words_in_any_width(qtbot, panel, points):
     panel.setStyleSheet(f"QWidget {{ font-size: {points}pt; }}")
     title = "net · profile clinical · 4 case(s), 4 scored, 0 without a score"
     panel.cases.show_table(table_of(ROWS, COHORT), title)
-    panel.cases.filters.variable.setCurrentIndex(1)
     for width in WIDTHS[points]:
         panel.resize(width, 500)
         qtbot.wait(20)
@@ -130,7 +129,9 @@ def test_title_and_choices_are_whole_words_in_any_width(qtbot, panel, points):
         cells = [box.geometry() for box in (*boxes, filters.clear) if box.isVisible()]
         assert not [1 for one in cells for other in cells if one != other and one & other]
         assert all(filters.rect().contains(cell) for cell in cells)
-        assert len({cell.top() for cell in cells}) <= 2
+        n_lines = len({cell.top() for cell in cells})
+        assert n_lines <= 2
+        assert n_lines == 1 or width < 900 or points > 9
     assert title in summary.toolTip()
 
 

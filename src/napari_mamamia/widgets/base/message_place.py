@@ -73,6 +73,7 @@ class MessagePlace(QWidget):
     def spare(self, line: QWidget) -> None:
         """Never lie over this line of the panel: what is long comes below it."""
         self._spared = line
+        line.installEventFilter(self)
 
     def say(self, level: str, text: str) -> None:
         """Show a message, a warning or an error whole; "" takes it away."""
@@ -140,8 +141,15 @@ class MessagePlace(QWidget):
         return is_done
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Take the second of two clicks for no click on what came between; fold at a click."""
+        """Take the second of two clicks for no click on what came between; fold at a click.
+
+        Follow the line that is spared: others come above it.
+        """
         kind, kinds = event.type(), QEvent.Type
+        if watched is self._spared:
+            if kind in (kinds.Move, kinds.Resize, kinds.Show):
+                self.lay_out()
+            return False
         if watched is not self.message:
             return bool(kind == kinds.MouseButtonDblClick)
         if kind in (kinds.MouseButtonPress, kinds.MouseButtonDblClick):

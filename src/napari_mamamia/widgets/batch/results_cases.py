@@ -157,8 +157,8 @@ class FilterBar(QWidget):
         boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
         has_groups = self.variable.currentData() is not None
         cells = [one for one in (*boxes, self.clear) if one is not self.value or has_groups]
-        words = [box.itemText(0) for box in boxes] + _list_items(self.variable)
-        widest = max((self.fontMetrics().horizontalAdvance(word) for word in words), default=0)
+        words = [box.itemText(0) for box in boxes]
+        widest = max(map(self.fontMetrics().horizontalAdvance, words))
         at_most = max(1, (self.width() + self._grid.spacing()) // (widest + _BESIDE_WORDS))
         n_lines = 1 if at_most >= len(cells) else 2
         n_columns = -(-len(cells) // n_lines)
