@@ -100,7 +100,7 @@ class Growing(WindowPart):
         return GrowthKind.CLICK if live is None else choose_growth(live)
 
     def _forget_growths(self) -> None:
-        """Let go of what belongs to a mask that was closed: its job holds the images of the case."""
+        """Let go of what belongs to a mask that was closed: its job holds the case's images."""
         self._before = {}
         self._noted = self._cut_off = None
 
