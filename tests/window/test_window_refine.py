@@ -1,11 +1,12 @@
 """Refining in a real window: outline, grow, paint, undo, save, reopen, with the mouse's events."""
 
+import threading
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from one_window import wait_open
+from one_window import forget_mask, wait_open
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
@@ -13,9 +14,11 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.answers import Answer, Answers, Place
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.form import FieldScope
+from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import open_case
-from napari_mamamia.services.refine.edit_case import open_editing
+from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.mask_watch import SaveState
@@ -270,3 +273,53 @@ def test_a_full_disk_is_said_in_the_header_and_the_strokes_stay(
     assert "No space left" in refining.header.message.text()
     assert refining.session.mask(Role.REFINED).buffer.any()
     picture(window, "30_not_kept")
+
+
+@pytest.fixture
+def left_behind(small_data_set):
+    """Ana's mask: a stroke that was saved, and one that the journal alone has, as after a kill."""
+    workspace = Workspace(small_data_set.with_name(f"{small_data_set.name}-workspace"))
+    case = open_case(find_data_set(small_data_set).case("A_1"))
+    opened = open_editing(case, workspace, "Ana")
+    sphere = Brush(tool=Tool.SPHERE, radius_mm=4.0)
+    counts = []
+    for place in ((4, 10, 10), (4, 22, 30)):
+        opened.session.press(place, sphere)
+        opened.session.release()
+        counts.append(int(np.count_nonzero(opened.session.labels)))
+        if len(counts) == 1:
+            save_editing(opened)
+    opened.close()
+    return counts
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_reader_who_is_named_later_has_the_strokes_that_were_not_saved(
+    qtbot, docked, small_data_set, left_behind, monkeypatch, is_late
+):
+    """The file of the mask was read beside its journal: read later it came over the strokes."""
+    gate, real = threading.Event(), docked.opening._open_masks
+
+    def read(*given):
+        masks = real(*given)
+        if is_late:
+            gate.wait(60)
+        return masks
+
+    docked.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, docked, "A_1")
+    monkeypatch.setattr(docked.opening, "_open_masks", read)
+    said = []
+    docked.notifier.said.connect(lambda *what: said.append(what[1]))
+    docked.header.reader_given.emit("Ana")
+    qtbot.waitUntil(lambda: docked.editing.live is not None)
+    gate.set()
+    qtbot.waitUntil(lambda: not docked.jobs.is_running("masks"))
+    qtbot.wait(50)
+    live, layer = docked.editing.live, docked.scene.layer(Role.REFINED)
+    assert np.may_share_memory(layer.data, live.labels)
+    docked.editing.mask.mend_layer()
+    assert int(np.count_nonzero(live.labels)) == left_behind[1] > left_behind[0]
+    assert docked.session.mask(Role.REFINED).buffer is live.labels
+    assert not [text for text in said if "taken over" in text]
+    forget_mask(docked)

@@ -152,10 +152,14 @@ class Opening(WindowPart):
 
     def _show_own(self, case: Case, context: CaseContext, masks: CaseMasks) -> None:
         own_masks = [mask for mask in masks.masks if mask.role == Role.REFINED]
-        if own_masks and self._session.shows(case) and self._session.reader == context.reader:
-            shown = _session_mask(own_masks[0])
+        is_wanted = self._session.shows(case) and self._session.reader == context.reader
+        # One that is open for editing by now has the strokes that were not saved, too.
+        if not own_masks or not is_wanted or self._session.mask(Role.REFINED) is not None:
+            return
+        shown = _session_mask(own_masks[0])
+        if self._scene.layer(Role.REFINED) is None:
             self._scene.show_mask(tag_for(case, shown.role, shown.provenance), shown.buffer)
-            self._session.set_mask(shown)
+        self._session.set_mask(shown)
 
     def adopt(self) -> None:
         """Take a case whose layers came another way, such as sample data, as the open one.
