@@ -1,6 +1,8 @@
 """What napari.yaml names of files: readers, the mask writer, sample data; `menu` has the rest.
 
-Nothing of Qt is imported before a window asks for it.
+Nothing of Qt is imported before a window asks for it. What reads images, and what takes long to
+import, is imported by the functions that need it: napari asks in a turn of its window's thread
+whether a path is ours.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,22 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.data_set.rank_files import is_ranking
-from napari_mamamia.io.data_set.volumes import read_header, read_volume, write_mask
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
-from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.case.open_case import load_case, load_mask
-from napari_mamamia.services.case.show_case import display_range, looks_like_mask, uint8_mask
-from napari_mamamia.services.dicom.look import read_dicom_case
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
+    from napari_mamamia.phantom import PhantomSpec
     from napari_mamamia.widgets.base.layers import LayerTuple
 
 
@@ -57,6 +54,8 @@ def _read_dicom(path: str | list[str]) -> list[Any]:
     if viewer is not None:
         show_soon(viewer, "Cases", lambda panel: panel.import_dicom(source))
         return [(None,)]
+    from napari_mamamia.services.dicom.look import read_dicom_case
+
     return [_case_tuple(read_dicom_case(source))]
 
 
@@ -91,6 +90,9 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
     A whole-number volume with few distinct values is taken for a mask.
     """
+    from napari_mamamia.io.data_set.volumes import read_header, read_volume
+    from napari_mamamia.services.case.show_case import looks_like_mask
+
     file = Path(path[0] if isinstance(path, list) else path)
     header = read_header(file)
     if header.n_volumes == 1 and header.dtype.kind in "iu":
@@ -101,6 +103,9 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
 
 def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
+    from napari_mamamia.services.case.open_case import load_case, load_mask
+    from napari_mamamia.services.case.show_case import uint8_mask
+
     case = load_case(files)
     layers = [_case_tuple(case)]
     if files.reference is not None:
@@ -109,6 +114,7 @@ def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
 
 
 def _case_tuple(case: "Case") -> "LayerTuple":
+    from napari_mamamia.services.case.show_case import display_range
     from napari_mamamia.widgets.base.layers import case_layer
 
     return case_layer(case, display_range(case.signal[min(1, len(case.phases) - 1)]))
@@ -143,6 +149,9 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     SaveError
         If writing fails; an existing file is unchanged.
     """
+    from napari_mamamia.core.case import Mask
+    from napari_mamamia.io.data_set.volumes import write_mask
+
     target = Path(path)
     if not target.name.lower().endswith(VOLUME_SUFFIXES):
         raise FormatError(
@@ -193,11 +202,15 @@ def _affine_of(layer: Any) -> NDArray[np.float64]:
 
 def sample_axial() -> "list[LayerTuple]":
     """Return a phantom case in axial slices, with its reference mask."""
+    from napari_mamamia.phantom import PhantomSpec
+
     return _make_sample(PhantomSpec(case_id="PHANTOM_AXIAL", seed=7))
 
 
 def sample_sagittal() -> "list[LayerTuple]":
     """Return a phantom case in sagittal slices, with its reference mask."""
+    from napari_mamamia.phantom import PhantomSpec, TumourSpec
+
     return _make_sample(
         PhantomSpec(
             case_id="PHANTOM_SAGITTAL",
@@ -210,7 +223,9 @@ def sample_sagittal() -> "list[LayerTuple]":
     )
 
 
-def _make_sample(spec: PhantomSpec) -> "list[LayerTuple]":
+def _make_sample(spec: "PhantomSpec") -> "list[LayerTuple]":
+    from napari_mamamia.phantom import make_phantom
+
     phantom = make_phantom(spec)
     buffer = phantom.reference.array.astype(np.uint8)
     return [_case_tuple(phantom.case), _role_tuple(phantom.case, "reference", buffer)]

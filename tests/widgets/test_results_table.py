@@ -421,7 +421,7 @@ def test_pages_come_into_the_panel_one_by_one_and_the_wanted_one_is_turned_to(qt
     window.show()
     for number, step in enumerate(panel.fill_steps(), 1):
         step()
-        assert sum(panel.tabs.isAncestorOf(page) for page in panel._pages) == number
+        assert sum(panel.tabs.isAncestorOf(page) for page in panel.pages) == number
     panel.show()
     assert panel.log.isVisible()
     assert not panel.cases.isVisible()

@@ -459,3 +459,55 @@ def test_a_click_imports_nothing_of_the_panel():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+def test_whether_a_folder_is_ours_is_told_without_what_opens_it(small_data_set):
+    """napari asks in a turn of its window: all of it took 0.7 s to import."""
+    code = f"""
+import sys
+from napari_mamamia.commands import get_reader
+assert get_reader({str(small_data_set)!r}).__name__ == "_read_folder"
+assert get_reader({str(small_data_set.parent)!r}) is None
+heavy = ("nibabel", "scipy", "pydicom", "nrrd", "napari_mamamia.services", "napari_mamamia.phantom")
+sys.exit(", ".join(name for name in sys.modules if name.startswith(heavy)) or 0)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
+def test_an_application_that_goes_before_the_panel_ends_without_a_fault(small_data_set, tmp_path):
+    """As at the end of a script, whose application is a local of a function."""
+    code = f"""
+import napari
+from qtpy.QtCore import QEventLoop, QTimer
+from qtpy.QtWidgets import QApplication
+from napari_mamamia.widgets.dock.place import dock_of
+
+def main():
+    application = QApplication([])
+    viewer = napari.Viewer(show=True)
+    QTimer.singleShot(0, lambda: viewer.open({str(small_data_set)!r}, plugin="napari-mamamia"))
+    loop, timer = QEventLoop(), QTimer()
+    def look():
+        panels = viewer.window._qt_window.findChildren(object_type, "mamamia_dock")
+        if panels and panels[0].isVisible() and panels[0].session.opened is not None:
+            if panels[0].docking._is_fitted:
+                QTimer.singleShot(500, loop.quit)
+    from qtpy.QtWidgets import QWidget as object_type
+    timer.timeout.connect(look)
+    timer.start(20)
+    loop.exec()
+    dock_of(viewer).close_down()
+    viewer.close()
+
+main()
+print("over")
+"""
+    own = os.environ | {
+        "NAPARI_CONFIG": str(tmp_path / "settings.yaml"),
+        "MAMAMIA_CONFIG_DIR": str(tmp_path),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=300
+    )
+    assert (ended.returncode, ended.stdout.strip()) == (0, "over"), ended.stderr

@@ -29,7 +29,6 @@ from napari_mamamia.io.data_set.phase_files import (
     parse_phase_name,
     to_phases,
 )
-from napari_mamamia.io.data_set.volumes import read_header
 from napari_mamamia.io.dicom.probe import looks_like_dicom
 from napari_mamamia.io.files.file_names import case_key, file_stem
 from napari_mamamia.io.files.folders import list_names, natural_key
@@ -89,9 +88,16 @@ def case_of_file(path: Path) -> CaseFiles:
     FormatError
         If the file's header cannot be read.
     """
-    phases = tuple(PhaseSource((path,), volume) for volume in range(read_header(path).n_volumes))
+    phases = tuple(PhaseSource((path,), volume) for volume in range(_count_volumes(path)))
     case = CaseFiles(file_stem(path.name) or path.name, phases)
     return _with_beside(case, Beside(times_s=times_by_key(path.parent)))
+
+
+def _count_volumes(file: Path) -> int:
+    # napari asks in its window's thread whether a folder is ours: nibabel takes 0.2 s to import.
+    from napari_mamamia.io.data_set.volumes import read_header
+
+    return read_header(file).n_volumes
 
 
 def by_stem(folder: Path) -> dict[str, list[Path]]:
@@ -143,7 +149,7 @@ def _checked_for_4d(case: CaseFiles) -> CaseFiles:
     """Look into the only phase file: it may hold all phases. With several, opening tells."""
     only = case.phases[0].files[0]
     try:
-        n_volumes = read_header(only).n_volumes
+        n_volumes = _count_volumes(only)
     except FormatError:
         return case  # explained when the case is opened
     if n_volumes == 1:

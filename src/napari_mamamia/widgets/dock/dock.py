@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import (
@@ -108,8 +109,24 @@ class MamamiaDock(ReadingOrder, DockParts):
     def fill_by_turns(self) -> None:
         """Put the pages into their places by turns, in a panel that is docked; then fit it."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
+        held = (self.results, *self.results.pages)
+        steps += [partial(self._leave_nursery, widget) for widget in held]
         self.docking.is_filling = True
-        Turns(self).start([*steps, self.docking.end_filling])
+        Turns(self).start([*steps, self.docking.end_filling, self._end_nursery])
+
+    def _leave_nursery(self, widget: QWidget) -> None:
+        if widget.parent() is self.nursery:
+            widget.setParent(self)
+            widget.hide()
+
+    def _end_nursery(self) -> None:
+        """Leave no window of its own: one that goes after the application ends the program."""
+        if self.nursery is not self:
+            direct = Qt.FindChildOption.FindDirectChildrenOnly
+            for widget in self.nursery.findChildren(QWidget, options=direct):
+                self._leave_nursery(widget)
+            self.nursery.deleteLater()
+            self.nursery = self
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if named, a case of it."""
@@ -147,6 +164,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.jobs.cancel_all()
         for turns in (*self.findChildren(Turns), *self.results.findChildren(Turns)):
             turns.start([])
+        self._end_nursery()
         self.predict_flow.close()
         self.planes.close()
         self.scene.stack.spares.close()

@@ -95,7 +95,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip(tr("Pages of this panel"))
-        self._pages: tuple[QWidget, ...] = (
+        self.pages: tuple[QWidget, ...] = (
             self.cases,
             self.cohort,
             self.leaderboard,
@@ -103,13 +103,13 @@ class ResultsPanel(ReadingOrder, QWidget):
             self.log,
         )
         names = (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log"))
-        for page in self._pages:
+        for page in self.pages:
             # Beside the panel until `fill_steps`: what is in it is styled in one turn with it.
             page.setParent(parent)
             page.hide()
         # On a small screen a page scrolls, and no window grows for it.
         self._areas = [
-            PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self._pages
+            PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self.pages
         ]
         for area, text, tip in zip(self._areas, names, _TIPS, strict=True):
             self.tabs.addTab(area, text)
@@ -130,7 +130,7 @@ class ResultsPanel(ReadingOrder, QWidget):
 
         So long Qt takes to style one in a window that it comes into.
         """
-        return [partial(self._put_in, at) for at in range(len(self._pages))]
+        return [partial(self._put_in, at) for at in range(len(self.pages))]
 
     def showEvent(self, event: QShowEvent) -> None:
         """Put in what is not there yet: a panel is seen with its pages."""
@@ -145,13 +145,13 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.seen.emit(False)
 
     def _put_in(self, at: int) -> None:
-        page, area = self._pages[at], self._areas[at]
+        page, area = self.pages[at], self._areas[at]
         if area.widget() is not page:
             area.setWidget(page)
             page.show()
 
     def _turn_to(self, page: QWidget) -> None:
-        self.tabs.setCurrentIndex(self._pages.index(page))
+        self.tabs.setCurrentIndex(self.pages.index(page))
 
     def case_ids(self) -> list[str]:
         """Return the cases as shown, in order."""
