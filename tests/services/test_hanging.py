@@ -145,11 +145,12 @@ def test_wishes_are_read_as_written_and_damaged_ones_lose_only_what_is_damaged()
     assert again == wishes
     assert again.shares == {SIDES: 90}
     assert wish_step(again, LATE, wanted=True).unwanted == frozenset()
-    for text in ("{", "[1]", "null", '{"unwanted": 3, "shares": [1], "grey": "x"}'):
+    for text in ("{", "[1]", "null", '{"unwanted": 3, "moved shares": [1], "grey": "x"}'):
         assert read_wishes(text) == read_wishes("")
-    mixed = '{"unwanted": ["late", "x"], "shares": {"both": 500, "sides": 40, "y": 50}}'
+    mixed = '{"unwanted": ["late", "x"], "moved shares": {"both": 500, "sides": 40, "y": 50}}'
     assert read_wishes(mixed).unwanted == {LATE}
     assert read_wishes(mixed).shares == {SIDES: 40}
+    assert read_wishes('{"shares": {"sides": 90}}').shares == {}  # perhaps moved by no hand
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [

@@ -6,11 +6,13 @@ import nibabel as nib
 import numpy as np
 import pytest
 from one_window import put_back
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.phantom import PhantomSpec, Side, TumourSpec, make_phantom
-from napari_mamamia.services.case.hanging import HangingStep
+from napari_mamamia.services.case.hanging import HangingStep, HangingWishes
 from napari_mamamia.widgets.base.layers import Role, find_layer
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.viewer.pane_sides import find_across, mirror_mm, side_of
@@ -199,6 +201,33 @@ def test_both_breasts_in_one_window_show_the_mask_in_the_views_of_its_side(qtbot
     seen = [outline_pixels(hung, one) > 0 for one in (hung.viewer, right, left)]
     assert seen == [True, True, False]
     assert letters(hung.viewer) == ["R", "L"]
+
+
+def test_only_a_hand_changes_the_share_of_the_main_view(qtbot, hung):
+    """A step left while its views were made kept 90 % for the right breast, for good."""
+    planes, wishes = hung.planes, lambda: hung.hanging._wishes.shares
+    go(qtbot, hung, MIP)
+    hung.hanging.show(SIDES)
+    for step in (LATE, BOTH, SIDES, MIP):
+        qtbot.waitUntil(lambda: bool(planes.panes))
+        hung.hanging.show(step)
+    assert wishes() == {}
+    go(qtbot, hung, SIDES)
+    outer = planes.window._outer
+    assert max(outer.sizes()) - min(outer.sizes()) <= 2
+    handle = outer.handle(1)
+    middle, way = handle.rect().center(), QPoint(-outer.width() // 5, 0)
+    QTest.mousePress(handle, Qt.MouseButton.LeftButton, pos=middle)
+    QTest.mouseMove(handle, middle + way)
+    QTest.mouseRelease(handle, Qt.MouseButton.LeftButton, pos=middle + way)
+    moved = outer.sizes()
+    assert moved[0] < 0.4 * sum(moved)
+    go(qtbot, hung, MIP)
+    assert set(wishes()) == {SIDES}
+    go(qtbot, hung, SIDES)
+    assert outer.sizes()[0] == pytest.approx(moved[0], abs=outer.width() / 100 + 1)
+    hung.hanging.leave()
+    hung.hanging._remember_wishes(HangingWishes())
 
 
 @pytest.mark.night

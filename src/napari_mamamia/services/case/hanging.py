@@ -45,6 +45,9 @@ class HangingStep(StrEnum):
         return _TITLES[self]
 
 
+_SHARES: Final = "moved shares"
+"""What stands under the earlier key, ``shares``, may have been moved by no hand."""
+
 _TITLES: Final[dict[str, str]] = {
     "mip": "MIP of the first subtraction",
     "both": "Axial over right and left",
@@ -266,7 +269,7 @@ def read_wishes(text: str) -> HangingWishes:
     names = unwanted if isinstance(unwanted, list) else []
     shares = {
         step: int(share)
-        for step, share in _list_by_step(content.get("shares"))
+        for step, share in _list_by_step(content.get(_SHARES))
         if isinstance(share, int) and 10 <= share <= 90
     }
     grey = {step: name for step, name in _list_by_step(content.get("grey")) if name}
@@ -280,7 +283,7 @@ def write_wishes(wishes: HangingWishes) -> str:
         {
             "unwanted": sorted(wishes.unwanted),
             "grey": dict(wishes.grey),
-            "shares": dict(wishes.shares),
+            _SHARES: dict(wishes.shares),
         }
     )
 

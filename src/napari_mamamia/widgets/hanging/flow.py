@@ -393,11 +393,9 @@ class Hanging(WindowPart):
 
     def _keep_share(self, step: HangingStep | None) -> None:
         share = self._planes.share
-        usual = self._planes.arrangement.share
         if step is None or share is None or self._planes.layout is not Layout.HUNG:
             return
-        # Qt rounds sizes: what differs by a percent was not moved by a hand.
-        if self._planes.arrangement.name == step and abs(share - usual) > 2:
+        if self._planes.arrangement.name == step:
             self._remember_wishes(wish_share(self._wishes, step, share))
 
     def _on_grey(self, _names: object, name: str) -> None:

@@ -139,6 +139,7 @@ class PaneWindow:
         self._gone: list[Any] = []
         self._leave = Turns()
         self._crosses: list[tuple[CrossHair, Pane | None]] = []
+        self._is_moved = False
 
     @property
     def is_there(self) -> bool:
@@ -147,8 +148,11 @@ class PaneWindow:
 
     @property
     def sizes(self) -> list[int]:
-        """Shares in percent of main view and further views, as the user left them."""
-        widths = [] if self._outer is None else self._outer.sizes()
+        """Shares in percent of main view and further views; empty where no hand moved them.
+
+        Views that are being made, or have no room, share otherwise than anybody chose.
+        """
+        widths = self._outer.sizes() if self._outer is not None and self._is_moved else []
         return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
     def add(self, pane: Pane, title: str) -> None:
@@ -189,6 +193,7 @@ class PaneWindow:
             stacked = self._outer.width() < _WIDE * self._outer.height()
         self._lay_out(self._outer, self._column, stacked)
         shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
+        self._is_moved = False
         beside = self._outer.orientation() is Qt.Orientation.Horizontal
         whole = max(self._outer.width() if beside else self._outer.height(), 2)
         self._outer.setSizes([whole * share // 100 for share in shares])
@@ -239,6 +244,9 @@ class PaneWindow:
         while self._gone:
             self._close_one()
 
+    def _note_hand(self, *_place: int) -> None:
+        self._is_moved = True
+
     def _close_one(self) -> None:
         view = self._gone.pop()
         with suppress(RuntimeError):  # it went with its window
@@ -269,6 +277,7 @@ class PaneWindow:
             self._outer.setObjectName("planes_splitter")
             self._outer.setToolTip("")
             self._outer.setChildrenCollapsible(False)
+            self._outer.splitterMoved.connect(self._note_hand)
             self._column = QSplitter(Qt.Orientation.Vertical)
             self._column.setObjectName("planes_column")
             self._column.setChildrenCollapsible(False)

@@ -173,7 +173,7 @@ class Planes(WindowPart):
 
     @property
     def share(self) -> int | None:
-        """The main view's part of the room in percent, as the user left it."""
+        """The main view's part of the room in percent, None where no hand moved it."""
         return self.window.sizes[0] if self.panes and self.window.sizes else None
 
     def _show_half(self, half: str) -> None:
