@@ -38,6 +38,28 @@ def is_whole(panel):
     return message.isVisible() and sheet.height() >= message.heightForWidth(message.width())
 
 
+def test_beside_no_masks_a_message_has_the_whole_line_but_for_the_question(qtbot, panel):
+    """In the work list at 1280 pixels *Score all the cases: 3 are scored, …* stood beside none."""
+    header, sheet = panel.header, part(panel, "header_message_sheet")
+    panel.resize(1280, 690)
+    header.lend()
+    header.show_image_controls(False)
+    header.say(Level.HINT, LONG)
+    field = header.reader_name
+    for _ in range(2):
+        qtbot.waitUntil(lambda: sheet.geometry().right() == header.geometry().right())
+        header.ask_reader(None)
+        qtbot.waitUntil(field.isVisible)
+        qtbot.wait(20)
+        line = QRect(field.parentWidget().mapTo(panel, QPoint(0, 0)), field.parentWidget().size())
+        assert not sheet.geometry().intersects(line)
+        hint = field.fontMetrics().horizontalAdvance(field.placeholderText())
+        assert field.width() >= hint + 12, "your name or init…"
+        header.set_reader(None)
+    header.show_image_controls(True)
+    header.take_back()
+
+
 @pytest.mark.parametrize("level", Level)
 @pytest.mark.parametrize("text", [SHORT, LONG])
 def test_no_control_moves_as_a_message_comes_and_goes(qtbot, panel, level, text):

@@ -10,7 +10,6 @@ from qtpy.QtWidgets import (
     QBoxLayout,
     QFrame,
     QLabel,
-    QLineEdit,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
@@ -36,7 +35,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
-from napari_mamamia.widgets.controls.short_texts import NameLabel, ShortLabel
+from napari_mamamia.widgets.controls.short_texts import HintedField, NameLabel, ShortLabel
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18
@@ -167,13 +166,13 @@ class Header(QFrame):
         with suppress(RuntimeError):  # it may have gone by now
             if before is not None and before.isVisible() and self._reader_line.isVisible():
                 before.setFocus()
-        self._room.setCurrentWidget(self._masks)
+        self._turn_room(self._masks)
 
     def ask_reader(self, known: str | None) -> None:
         """Ask for the reader's name, in the line of the masks."""
         self.reader_name.setText(known or "")
         self._asked_from = QApplication.focusWidget()
-        self._room.setCurrentWidget(self._reader_line)
+        self._turn_room(self._reader_line)
         self.reader_name.setFocus()
 
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
@@ -227,6 +226,7 @@ class Header(QFrame):
         ways = QBoxLayout.Direction
         self._lines.setDirection(ways.TopToBottom if shown else ways.RightToLeft)
         self._lines.setStretchFactor(self._place, 0 if shown else 1)
+        self._turn_room(self._room.currentWidget())
 
     def take_back(self) -> None:
         """Show everything again."""
@@ -239,6 +239,11 @@ class Header(QFrame):
         self.saved.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
     # -------------------------------------------------------------------- inner
+
+    def _turn_room(self, line: QWidget) -> None:
+        """Show the masks or the question; a message has the room of masks that are not shown."""
+        self._room.setCurrentWidget(line)
+        self._place.set_alone(line is self._masks and self._mask_line.isHidden())
 
     @staticmethod
     def _put_controls(line: QWidget, *controls: QWidget) -> None:
@@ -376,8 +381,8 @@ class Header(QFrame):
         self._unblind_question.setVisible(ask)
 
     def _make_reader_line(self) -> QWidget:
-        self.reader_name: QLineEdit = named(
-            QLineEdit(),
+        self.reader_name: HintedField = named(
+            HintedField(),
             "header_reader_name",
             tr("Your name or initials: your masks are kept under it"),
         )

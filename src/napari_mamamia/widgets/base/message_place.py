@@ -61,7 +61,7 @@ class MessagePlace(QWidget):
         self._texts = column(self.refusal, self.message)
         self._area = PageArea(self._texts, "header_message_area", is_part=True)
         self._sheet = self._make_sheet()
-        self._is_folded = self._is_pressed = False
+        self._is_folded = self._is_pressed = self._is_alone = False
         self._spared: QWidget | None = None
         self.message.installEventFilter(self)
         for button in (self._more_button, self._close_button):
@@ -74,6 +74,12 @@ class MessagePlace(QWidget):
         """Never lie over this line of the panel: what is long comes below it."""
         self._spared = line
         line.installEventFilter(self)
+
+    def set_alone(self, is_alone: bool) -> None:
+        """Say whether nothing is seen beside the line, whose room a message then has too."""
+        if self._is_alone != is_alone:
+            self._is_alone = is_alone
+            self.lay_out()
 
     def say(self, level: str, text: str) -> None:
         """Show a message, a warning or an error whole; "" takes it away."""
@@ -96,6 +102,8 @@ class MessagePlace(QWidget):
         self._close_button.setVisible(bool(message))
         host = self._find_host()
         room = QRect(self.mapTo(host, QPoint(0, 0)), self.size()).adjusted(0, -_ABOVE, 0, _BELOW)
+        if self._is_alone:
+            room.setRight(self._find_right_edge(host))
         self._more_button.hide()
         high = self._find_height(room.width())
         is_long = high > room.height()

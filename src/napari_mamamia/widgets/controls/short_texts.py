@@ -7,6 +7,7 @@ from qtpy.QtGui import QPainter
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
+    QLineEdit,
     QSizePolicy,
     QStyle,
     QStyleOptionComboBox,
@@ -14,6 +15,20 @@ from qtpy.QtWidgets import (
 )
 
 _SHORT_LETTERS: Final = 18
+_USUAL_LETTERS: Final = 17
+"""Letters "x" that Qt's field asks for room for."""
+_CURSOR: Final = 6
+"""Pixels that a hint needs beside its own; by looking."""
+
+
+class HintedField(QLineEdit):
+    """A field that asks for room for the hint in it; no more is held than by another one."""
+
+    def sizeHint(self) -> QSize:
+        """Return Qt's size, as wide as the hint at least."""
+        hint, wide = super().sizeHint(), self.fontMetrics().horizontalAdvance
+        more = wide(self.placeholderText()) + _CURSOR - _USUAL_LETTERS * wide("x")
+        return QSize(hint.width() + max(more, 0), hint.height())
 
 
 class NameLabel(QLabel):
