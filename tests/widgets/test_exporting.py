@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog
+from qtpy.QtWidgets import QFileDialog, QScrollArea
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import SaveConflictError
@@ -17,6 +17,8 @@ from napari_mamamia.services.export.labels import LabelFile
 from napari_mamamia.services.export.target import ExportTarget, TargetState, look_at_target
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.export.options import ExportOptions
+from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.report.page import ReportPage
 
 STATES = {
     "taken": TargetState.BUNDLE,
@@ -118,6 +120,31 @@ def test_an_export_says_verified_and_offers_the_folder(qtbot, exporting, page, a
     assert "0 green, 1 amber, 0 red" in page.result.text()
     assert page.open_folder.isVisible()
     assert page.start.isEnabled()
+
+
+@pytest.mark.parametrize("kind", [ExportPage, ReportPage])
+@pytest.mark.parametrize("high", [430, 900])
+def test_what_an_export_says_leaves_half_of_the_room_to_the_form(qtbot, kind, high, tmp_path):
+    """At text of 150 % on 1280x720 the form of page Export had 45 pixels of 420 then."""
+    page = kind()
+    qtbot.addWidget(page)
+    page.need("")
+    font = page.font()
+    font.setPointSize(14)
+    page.setFont(font)
+    page.resize(430, high)
+    page.show()
+    form = page.findChild(QScrollArea, f"{page.objectName()}_form")
+    before = form.height()
+    for _ in range(2):
+        page.show_result("12 case(s) verified in a folder with a long name. " * 8, tmp_path)
+        qtbot.wait(50)
+        assert form.height() >= min(before, (high - page.start.height()) / 2 - 40)
+        answer = page.findChild(QScrollArea, f"{page.objectName()}_answer")
+        assert (answer.verticalScrollBar().maximum() > 0) == (high < 900)
+        page.show_result("", None)
+        qtbot.wait(50)
+        assert form.height() == before
 
 
 def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):

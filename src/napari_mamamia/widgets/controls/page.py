@@ -53,6 +53,21 @@ class Page(QWidget):
 
         Call `body.addStretch()` after the last part: with room to spare nothing scrolls.
         """
-        form = PageArea(column(*parts), f"{self.objectName()}_form", is_part=True, is_fitted=True)
-        form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.body.addWidget(form, stretch=_ALL)
+        self._add_area("form", *parts)
+
+    def add_answer(self, *parts: QWidget) -> None:
+        """Add what is said after the button was pressed; it leaves half of the room to the form."""
+        self._answer = self._add_area("answer", *parts)
+        self._answer.hide()
+
+    def show_answer(self, shown: bool) -> None:
+        """Show the answer from its beginning, or nothing."""
+        self._answer.setVisible(shown)
+        self._answer.verticalScrollBar().setValue(0)
+
+    def _add_area(self, name: str, *parts: QWidget) -> PageArea:
+        own_name = f"{self.objectName()}_{name}"
+        area = PageArea(column(*parts), own_name, is_part=True, is_fitted=True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.body.addWidget(area, stretch=_ALL)
+        return area

@@ -86,8 +86,9 @@ class ExportPage(Page):
             row(QLabel(tr("To")), self.out, browse),
             self.what,
         )
-        for part in (self.target, self.replace, self.start, self.result, self.open_folder):
+        for part in (self.target, self.replace, self.start):
             self.body.addWidget(part)
+        self.add_answer(self.open_folder, self.result)
         self.body.addStretch()
         self.open_folder.hide()
         self.replace.hide()
@@ -137,6 +138,7 @@ class ExportPage(Page):
         self.result.setText(text)
         self._done = folder
         self.open_folder.setVisible(folder is not None)
+        self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
         """Keep the button from being pressed twice."""

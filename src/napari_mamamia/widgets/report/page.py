@@ -124,8 +124,9 @@ class ReportPage(Page):
             self.identified,
             row(QLabel(tr("To")), self.parent_folder, browse),
         )
-        for part in (self.problem, self.start, self.result, self.open_page):
+        for part in (self.problem, self.start):
             self.body.addWidget(part)
+        self.add_answer(self.open_page, self.result)
         self.body.addStretch()
         self.open_page.hide()
         self._follow_choice()
@@ -160,6 +161,7 @@ class ReportPage(Page):
         self.result.setText(text)
         self._result = path
         self.open_page.setVisible(path is not None)
+        self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
         """Keep the button from being pressed twice."""
