@@ -209,6 +209,32 @@ def test_a_case_that_is_opened_counts_every_label_again(qtbot, compared):
     assert compared.session.counting == Counting(CLINICAL)
 
 
+def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, viewer, dock):
+    """With the results below the picture at text of 150 % it lay over *phase 1 · 120 s*."""
+    legend, overlays = dock.legend, viewer.canvas.overlays
+    canvas = legend._canvas = QWidget()
+    qtbot.addWidget(canvas)
+    overlays["mamamia_phase"].text, overlays["mamamia_phase"].visible = "phase 1\n120 s", True
+    overlays["mamamia_phase"].font_size = 17
+    lines = [f"<span>■</span> {one}" for one in ("correct", "false (too much)", "missed")]
+    whole = "<br>".join([*lines, "error 2 of 16 of the prediction: false 0.08 ml"])
+    font = legend.font()
+    font.setPointSize(14)
+    legend.setFont(font)
+    legend.setParent(canvas)
+    shown = {}
+    for high in (371, 155, 120, 371):
+        canvas.resize(1000, high)
+        legend.show_text(whole)
+        assert legend.y() >= 2 * 17 * 96 / 72 * 1.2, high
+        assert legend.geometry().bottom() <= high
+        assert "error 2 of 16 of the prediction: false 0.08 ml" in legend.text()
+        shown[high] = legend.text()
+    assert shown[371] == whole
+    assert all(word in shown[155] for word in ("correct", "missed")), shown[155]
+    assert shown[155] != whole
+
+
 def test_the_legend_of_a_panel_that_is_gone_heeds_no_text_of_the_viewer(qtbot, viewer, dock):
     legend = dock.legend
     legend._canvas = dock  # as in a window, which keeps its overlays when the panel goes

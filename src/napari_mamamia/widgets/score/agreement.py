@@ -223,11 +223,13 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
 
 _MAP: Final = "mamamia_map"
 """What a kinetic map's colours mean stands in the same corner: this one stands over it."""
+_ABOVE: Final = ("mamamia_phase", "mamamia_tool")
+"""What stands in the corner above: a legend on a low picture says less, and leaves it free."""
 _EDGE: Final = 6
 _LETTER: Final = 20
 """Half of the letter in the middle of an edge, in pixels of usual text; by looking."""
 _LINE: Final = 2.1
-"""Pixels of a line of the map's legend for each point of its size; by looking."""
+"""Pixels of a line of napari's texts for each point of its size; by looking."""
 _STYLE: Final = "background-color: rgba(0, 0, 0, 140); color: white; padding: 3px 5px;"
 """Whatever the theme: a case is on black."""
 
@@ -249,6 +251,7 @@ class AgreementLegend(QLabel):
         tip = with_key(tr("Colours of the comparison with the reference; next error"), "lesion")
         named(self, "agreement_legend", tip)
         self._viewer, self._canvas = viewer, canvas
+        self._whole = ""
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setWordWrap(True)
@@ -258,13 +261,15 @@ class AgreementLegend(QLabel):
             canvas.installEventFilter(self)
 
     def follow_map(self) -> None:
-        """Stand over what a kinetic map's colours mean, which stands in the same corner."""
-        overlay = self._viewer.canvas.overlays[_MAP]
-        for change in (overlay.events.text, overlay.events.visible, overlay.events.font_size):
-            change.connect(self._place_text)
+        """Stand over what a kinetic map's colours mean, and below what the picture is."""
+        for name in (_MAP, *_ABOVE):
+            events = self._viewer.canvas.overlays[name].events
+            for change in (events.text, events.visible, events.font_size):
+                change.connect(self._place_text)
 
     def show_text(self, text: str) -> None:
         """Show rich text; "" takes it away."""
+        self._whole = text
         self.setText(text)
         self.setVisible(bool(text) and self._canvas is not None)
         self._place_text()
@@ -282,9 +287,16 @@ class AgreementLegend(QLabel):
         room = self._canvas.rect()
         most = room.width() // 2 - _EDGE - round(_LETTER * font_share() * text_scale())
         self.ensurePolished()
-        wide = max(min(self._measure_lines(), most), 1)
-        high = self.heightForWidth(wide)
-        over = self._find_map_height()
+        over, above = self._find_height(_MAP), sum(map(self._find_height, _ABOVE))
+        free = room.height() - over - above - 2 * _EDGE
+        # its lines below each other, one after the other, or the last alone: what has room
+        for text in (self._whole, self._whole.replace("<br>", " "), self._whole.split("<br>")[-1]):
+            if self.text() != text:
+                self.setText(text)
+            wide = max(min(self._measure_lines(), most), 1)
+            high = self.heightForWidth(wide)
+            if high <= free:
+                break
         self.setGeometry(_EDGE, max(room.height() - high - over - _EDGE, 0), wide, high)
 
     def _measure_lines(self) -> int:
@@ -294,9 +306,9 @@ class AgreementLegend(QLabel):
         self.setWordWrap(True)
         return wide
 
-    def _find_map_height(self) -> int:
-        overlay = self._viewer.canvas.overlays.get(_MAP)
-        if overlay is None or not overlay.visible:
+    def _find_height(self, name: str) -> int:
+        overlay = self._viewer.canvas.overlays.get(name)
+        if overlay is None or not overlay.visible or not overlay.text:
             return 0
         lines = str(overlay.text).count("\n") + 1
         return round(lines * _LINE * float(overlay.font_size) * text_scale()) + _EDGE
