@@ -10,6 +10,7 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.cohort.results import ModelScores, Resampling
+from napari_mamamia.scoring.report.text import Column, ReportTable, Row
 from napari_mamamia.services.score.case_facets import (
     case_table,
 )
@@ -17,6 +18,7 @@ from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.looks import CaseLook
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.batch.results_cohort import CohortTab, page_of
 from napari_mamamia.widgets.batch.results_model import dice_kind
 from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
@@ -434,3 +436,22 @@ def test_no_page_of_the_results_makes_a_window_wider_than_a_small_screen_has(qtb
         step()
     # 853 points are 1280 pixels at 150 %, and half of them is the panel's
     assert panel.minimumSizeHint().width() < 853 // 2
+
+
+def test_the_tables_of_the_cohort_break_no_word_and_no_number(qtbot):
+    """At text of 150 % on 1280x720, 0.941 stood as "0.94" over "1", and "measure" as two lines."""
+    heads = ("measure", "n", "mean", "95 % interval", "median", "quartiles", "greatest")
+    cells = ("Sensitivity", "12", "0.941", "0.921 to 0.958", "0.943", "0.931 to 0.951", "0.977")
+    table = ReportTable("Cohort", tuple(map(Column, heads)), (Row(cells),))
+    tab = CohortTab()
+    qtbot.addWidget(tab)
+    tab.resize(420, 200)
+    tab.show_page(page_of(["net: n 12"], [table]), has_report=False)
+    tab.show()
+    qtbot.wait(20)
+    block = tab.page.document().begin()
+    while block.isValid():
+        layout, text = block.layout(), block.text()
+        ends = [layout.lineAt(at).textStart() for at in range(1, layout.lineCount())]
+        assert all(text[end - 1].isspace() for end in ends), text
+        block = block.next()

@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtGui import QImage, QPixmap, QResizeEvent
+from qtpy.QtGui import QImage, QPixmap, QResizeEvent, QTextOption
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
@@ -45,6 +45,7 @@ class CohortTab(QWidget):
             QTextBrowser(), "cohort_page", tr("The cohort's numbers with intervals and definitions")
         )
         self.page.setOpenLinks(False)
+        self.page.setWordWrapMode(QTextOption.WrapMode.WordWrap)  # Qt's own breaks within numbers
         self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Which figure is shown"))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
