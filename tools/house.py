@@ -259,8 +259,8 @@ def walks(names: Iterable[str]) -> dict[str, Walk]:
     make += "mm.make_phantoms('data', 1, shape=shape, progress=False); "
     make += "mm.make_phantom_study('study', shape=shape, progress=False)"
     with tempfile.TemporaryDirectory() as place:
-        # whoever runs this has preferences, and programs of other users lie in the folder of what is
-        # temporary: to read either takes calls
+        # Whoever runs this has preferences, and other programs leave files in the temporary folder:
+        # to read either takes calls.
         own = {"MAMAMIA_CONFIG_DIR": str(Path(place) / "config"), "TMPDIR": place}
         alone = os.environ | own
         subprocess.run([sys.executable, "-c", make], check=True, cwd=place, env=alone)
