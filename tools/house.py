@@ -28,25 +28,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "napari_mamamia"
 PARTICIPLES = {"found", "made", "own", "told", "said", "known", "kept", "wanted", "done"}
 """Locals that say what happened to a thing and not what it is."""
-# A busy machine lets up to 5 functions more be met: the walks have so much room.
 LIMITS = {
     "most files in a folder": 24,
     "import lines, % of lines": 8,
-    "modules with one importer, same room": 88,
     "locals that are participles, %": 0,
     "one-word private functions, % of all": 0,
     "functions that return a job": 0,
     "yield from": 95,
-    "longest module, lines": 456,
     "session, scene, jobs, services or notifier handed on alone": 17,
-    "functions met by one score": 519,
-    "modules met by one score": 103,
-    "functions met by one predict": 472,
-    "modules met by one predict": 93,
-    "functions met by one import": 393,
-    "modules met by one import": 58,
-    "functions met by one stroke": 134,
-    "modules met by one stroke": 25,
 }
 
 
@@ -274,15 +263,6 @@ def walks(names: Iterable[str]) -> dict[str, Walk]:
     return taken
 
 
-def hops() -> dict[str, float]:
-    """Return how many functions and modules each walk goes through."""
-    counts: dict[str, float] = {}
-    for name, walk in walks(WALKS).items():
-        counts[f"functions met by one {name}"] = walk.n_functions
-        counts[f"modules met by one {name}"] = walk.n_modules
-    return counts
-
-
 def show_walk(name: str, depth: int) -> None:
     """Print what a walk goes through, indented by who calls whom, each function once."""
     walk = walks([name])[name]
@@ -325,7 +305,7 @@ def main() -> None:
     if given.map:
         show_map(every)
         return
-    found = figures(every) | hops()
+    found = figures(every)
     for name, value in found.items():
         limit = f"  (at most {LIMITS[name]:g})" if name in LIMITS else ""
         print(f"{name:<40} {value:>10g}{limit}")
