@@ -27,7 +27,7 @@ _NUMBER_TYPE: Final = re.compile(
     r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
 )
 _NO_DATA: Final = "is a Python expression"
-IN_A_ROOM: Final = "run it as it is in a closed room (mamamia models wrap --help)"
+IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
 """What helps with every bundle that is refused."""
 _REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
 

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, MamamiaError
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    GridMismatchError,
+    MamamiaError,
+    Remedy,
+)
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.core.reorientation import reorientation_to
@@ -213,7 +219,8 @@ class _CaseReader:
             listed = ", ".join(files.case_id for files in fitting)
             raise CaseError(
                 f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, got "
-                f"{len(fitting)} with its pixels and place ({listed}): name one with --case"
+                f"{len(fitting)} with its pixels and place ({listed}): name one",
+                remedies=(Remedy("case", ("ID",)),),
             )
         raise CaseError(
             f"expected a case with the pixels and place of the SEG of patient "
