@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.choices import IsolationKind, Task
-from napari_mamamia.core.errors import ModelError, SaveConflictError
+from napari_mamamia.core.errors import ModelError, Remedy, SaveConflictError
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.segmentation.submission.limits import RunLimits
@@ -132,7 +132,7 @@ def test_without_isolation_result_log_and_screen_say_so(small_data_set, tmp_path
     words += ["--task", "segmentation"]
     refused = invoke(*words, "--isolation", "none")
     assert isinstance(refused.exception, ModelError)
-    assert "--consent-no-isolation" in str(refused.exception)
+    assert refused.exception.remedies == (Remedy("consent_no_isolation"),)
     assert not out.exists()
     done = invoke(*words, "--isolation", "none", "--consent-no-isolation")
     assert done.exit_code == 0, done.output
@@ -289,7 +289,7 @@ def test_root_runs_no_foreign_program_unless_asked_by_name(small_data_set, tmp_p
     refused = invoke(*words)
     assert isinstance(refused.exception, ModelError)
     assert "this is root" in str(refused.exception)
-    assert "--as-root" in str(refused.exception)
+    assert refused.exception.remedies == (Remedy("as_root"),)
     assert not (tmp_path / "out").exists()
     done = invoke(*words, "--as-root")
     assert done.exit_code == 0, done.output

@@ -18,7 +18,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.errors import MamamiaError, list_remedies, refusal_text
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
@@ -278,6 +277,8 @@ def main() -> None:
     try:
         app()
     except MamamiaError as error:
+        from napari_mamamia.cli.remedies import name_remedies
+
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", 1)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)

@@ -12,6 +12,7 @@ _USAGE: Final = {
     "kinetics": "mamamia kinetics",
     "models add": "mamamia models add PATH --name NAME",
     "models convert": "mamamia models convert {} --out NEW_FOLDER --isolated",
+    "models wrap": "mamamia models wrap --help",
     "review key": "mamamia review key",
     "review key new": "mamamia review key --new",
     "straighten": "mamamia straighten DATASET --out DIR",

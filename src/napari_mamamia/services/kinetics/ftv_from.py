@@ -17,6 +17,7 @@ from napari_mamamia.core.errors import (
     GridMismatchError,
     MamamiaError,
     Remedy,
+    list_remedies,
 )
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
@@ -153,7 +154,7 @@ def ftv_from_segs(
             case = reader.case_of(analysis)
             rows.extend(_count_under(case, analysis, name).rows)
         except MamamiaError as error:
-            failures.append(CaseFailure(name, str(error)))
+            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     columns = [column.name for column in fields(FtvFromRow)]
     overwrite = existing is not Existing.REFUSE
     cells = [astuple(row) for row in rows]
@@ -177,7 +178,8 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
             else:
                 n_others += 1
         except MamamiaError as error:
-            failures.append(CaseFailure(str(path.relative_to(source)), str(error)))
+            name = str(path.relative_to(source))
+            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     if n_others:
         reason = f"{n_others} file(s) left out: no DICOM SEG; give a folder of UCSF's SEGs alone"
         failures.append(CaseFailure(source.name, reason))
