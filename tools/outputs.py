@@ -121,6 +121,16 @@ def record(target: Path, *, slow: bool, numbers: bool) -> None:
     target.write_text(json.dumps(found, indent=1) + "\n")
 
 
+def show_file_difference(name: str, old: object, new: object) -> None:
+    """Print that a file differs; of counted numbers, which of them."""
+    if old == new:
+        return
+    print(f"  {name} differs")
+    if isinstance(old, dict) and isinstance(new, dict):
+        print(f"    only before: {dict(Counter(old) - Counter(new))}"[:400])
+        print(f"    only after: {dict(Counter(new) - Counter(old))}"[:400])
+
+
 def compare(before: Path, after: Path) -> int:
     """Print each difference; return their number."""
     one, two = (json.loads(path.read_text()) for path in (before, after))
@@ -138,12 +148,7 @@ def compare(before: Path, after: Path) -> int:
             if first[key] != second[key]:
                 print(f"  {key}: {first[key]}\n     -> {second[key]}")
         for file in sorted({*first["files"], *second["files"]}):
-            old, new = first["files"].get(file), second["files"].get(file)
-            if old != new:
-                print(f"  {file} differs")
-                if isinstance(old, dict) and isinstance(new, dict):
-                    print(f"    only before: {dict(Counter(old) - Counter(new))}"[:400])
-                    print(f"    only after: {dict(Counter(new) - Counter(old))}"[:400])
+            show_file_difference(file, first["files"].get(file), second["files"].get(file))
     print(f"{n} of {len(one)} commands differ")
     return n
 
