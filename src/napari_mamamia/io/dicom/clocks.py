@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Slice
+from napari_mamamia.io.dicom.slices import (
+    DYNAMIC_TIME,
+    OFFSET_TIME,
+    REFERENCE_TIME,
+    RESOLUTION,
+    Slice,
+)
 from napari_mamamia.io.dicom.trust import (
     earliest,
     least_making_s,
+    list_refused_times,
     too_late,
     without_acquisition_time,
 )
@@ -29,6 +36,7 @@ _IN_SECONDS: Final = (
 )  # fmt: skip
 _TIMING: Final = (
     Clock.ACQUISITION_TIME.value,
+    REFERENCE_TIME,
     Clock.TRIGGER_TIME.value,
     Clock.ACQUIRED.value,
     OFFSET_TIME,
@@ -36,6 +44,8 @@ _TIMING: Final = (
     Clock.CONTENT_TIME.value,
 )
 """What may time phases that something else ordered, in the order of belief."""
+_WITHIN_SERIES: Final = (OFFSET_TIME, DYNAMIC_TIME)
+"""Those that begin at 0 in each series, and so time the phases of one series only."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
@@ -197,6 +207,8 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
     values = [piece.clocks.get(clock) for piece in slices]
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
+        if refused := list_refused_times(slices, clock):
+            return refused[0]
         n_missing = len(values) - len(numbers)
         return "missing" if not numbers else f"missing in {n_missing} of {len(values)} images"
     if len(set(numbers)) == 1:
@@ -270,6 +282,8 @@ def _find_times(
     """Return seconds since phase 0, and the element that gives them."""
     clock_names = [clock.value] if clock in _IN_SECONDS else []
     for name in dict.fromkeys((*clock_names, *_TIMING)):
+        if name in _WITHIN_SERIES and len({p.header.series_uid for p in slices}) > 1:
+            continue
         starts = [earliest(name, slices, stack) for stack in stacks]
         seconds = [start for start in starts if start is not None]
         if len(seconds) < len(starts) or not all(a < b for a, b in pairwise(seconds)):
@@ -326,7 +340,11 @@ def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
         if other is not chosen and not _is_same_order(chosen, other)
     ]
     if chosen.times_s is None:
-        notes.append("the times of the phases are not told by any element: only their order is")
+        notes.append(
+            "the times of the phases are not told by any element: only their order is. Where times "
+            "are needed, write the seconds since phase 0 into the column acquisition_times of the "
+            "clinical table, or pass --times"
+        )
     elif not chosen.is_plausible:
         gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]
         notes.append(
