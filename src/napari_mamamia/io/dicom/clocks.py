@@ -44,8 +44,6 @@ _TIMING: Final = (
     Clock.CONTENT_TIME.value,
 )
 """What may time phases that something else ordered, in the order of belief."""
-_WITHIN_SERIES: Final = (OFFSET_TIME, DYNAMIC_TIME)
-"""Those that begin at 0 in each series, and so time the phases of one series only."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
@@ -282,8 +280,6 @@ def _find_times(
     """Return seconds since phase 0, and the element that gives them."""
     clock_names = [clock.value] if clock in _IN_SECONDS else []
     for name in dict.fromkeys((*clock_names, *_TIMING)):
-        if name in _WITHIN_SERIES and len({p.header.series_uid for p in slices}) > 1:
-            continue
         starts = [earliest(name, slices, stack) for stack in stacks]
         seconds = [start for start in starts if start is not None]
         if len(seconds) < len(starts) or not all(a < b for a, b in pairwise(seconds)):

@@ -47,8 +47,8 @@ def align_days(
         own = [planes[k] for k in at]
         times, zones = _to_local(own, clock, notes)
         aligned = _follow_midnight(_add_days(times, clock, notes), clock, selection, notes) - zones
-        for k, time_s in zip(at, aligned, strict=True):
-            planes[k] = _move_clock(planes[k], clock, float(time_s))
+        for k, time_s, zone_s in zip(at, aligned.tolist(), zones.tolist(), strict=True):
+            planes[k] = _move_clock(planes[k], clock, time_s, zone_s)
     return planes, tuple(notes)
 
 
@@ -62,17 +62,20 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     of_day = _on_one_day(every)
     if of_day is None or not _is_torn(every) or _is_torn(of_day):
         return None
+    starts = [float(own.min()) for own in times]
+    if len({start % DAY_S for start in starts}) < len(set(starts)):
+        return None  # two visits at one time of day
     by_day: dict[float, list[Sequence[Slice]]] = {}
-    for stack, own in zip(stacks, times, strict=True):
-        by_day.setdefault(float(own.min() // DAY_S), []).append(stack)
+    for stack, start in zip(stacks, starts, strict=True):
+        by_day.setdefault(start // DAY_S, []).append(stack)
     apart, gap = (span_text(round(_longest_gap(of), 1)) for of in (every, of_day))
+    ways = [leave_out(by_day[day], stacks) for day in sorted(by_day)] if len(by_day) == 2 else []
     return CaseError(
         f"expected phases of one exam in {name}, but {apart} lie between two of them by "
         f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
         "de-identification moved their dates by different numbers of days, or they are of two "
         "exams. If they are of one, name the series, and the time of day counts without the date"
-        f"{in_brackets(use_series(stacks))}; else leave out what is of the other exam"
-        + in_brackets(*(leave_out(by_day[day], stacks) for day in sorted(by_day)))
+        f"{in_brackets(use_series(stacks))}; else leave out the other exam{in_brackets(*ways)}"
     )
 
 
@@ -152,11 +155,11 @@ def _longest_gap(times: NDArray[np.float64]) -> float:
     return float(np.diff(np.unique(times)).max(initial=0.0))
 
 
-def _move_clock(plane: Slice, clock: Clock, time_s: float) -> Slice:
+def _move_clock(plane: Slice, clock: Clock, time_s: float, zone_s: float) -> Slice:
     moved_s = time_s - plane.clocks[clock]
     if moved_s == 0:
         return plane
-    clocks = {**plane.clocks, clock.value: time_s}
+    clocks = {**plane.clocks, clock.value: time_s, zone_of(clock): zone_s}
     if clock is Clock.ACQUISITION_TIME:
         clocks[Clock.ACQUIRED.value] += moved_s
     return replace(plane, clocks=MappingProxyType(clocks))
