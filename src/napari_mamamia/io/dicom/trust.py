@@ -62,6 +62,12 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
     )
 
 
+def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
+    """Return a refusal with the elements that hold no date or time, which may have led to it."""
+    refused = "; ".join(list_refused_times(slices))
+    return f"{message}. Did not count: {refused}; correct it in the files" if refused else message
+
+
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
     """Return the least value of a clock in one stack, None where a plane has none."""
     values = [slices[index].clocks.get(name) for index in stack]

@@ -6,6 +6,6 @@ one acquisition with each moment once (`acquisitions`, `runs`), dates, time zone
 there twice), what contradicts that they are phases (`doubts`), what is missing (`losses`), two
 breasts on one grid (`sides`), times (`timing`); `questions` words what is asked, `table` says role,
 evidence and use of every part. `phases` is the door for all others: folder to phases. A new rule
-is a role there and a protocol in tests/dicom_protocols.py or dicom_hostile.py, never a guess: what is not certain is
-refused with the selectors that decide.
+is a role there and a protocol in tests/dicom_protocols.py or dicom_hostile.py, never a guess: what
+is not certain is refused with the selectors that decide.
 """

@@ -19,7 +19,7 @@ from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
-from napari_mamamia.io.dicom.trust import list_refused_times, time_oddities
+from napari_mamamia.io.dicom.trust import add_refused_times, list_refused_times, time_oddities
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
@@ -329,7 +329,8 @@ def _choose_run(
         )
     except CaseError as error:
         if not is_named:
-            raise
+            every = [piece for row in rows for piece in row]
+            raise CaseError(add_refused_times(str(error), every)) from error
         return Run(), [str(error)]
     return run, [run.warning] if run.warning else []
 
