@@ -137,7 +137,7 @@ def test_an_exam_over_midnight_without_dates_goes_on_after_it_and_says_so(tmp_pa
     )
     exam = exam_of(tmp_path)
     assert exam.times_s == (0, 90, 180)
-    assert "AcquisitionTime pass midnight" in exam.warnings[0]
+    assert "AcquisitionTime passes midnight" in exam.warnings[0]
 
 
 def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):

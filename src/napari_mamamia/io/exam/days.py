@@ -120,7 +120,7 @@ def _follow_midnight(
         return times
     if len(np.unique(times // DAY_S)) == 1:
         notes[
-            f"{clock} pass midnight, though no date says so: the times after it count on from "
+            f"{clock} passes midnight, though no date says so: the times after it count on from "
             "those before it"
         ] = None
         return of_day
