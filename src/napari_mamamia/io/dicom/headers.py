@@ -43,6 +43,7 @@ from napari_mamamia.io.dicom.slices import (
     readings_of,
     to_seconds,
     with_sum,
+    zone_of,
 )
 from napari_mamamia.io.dicom.times import TimeElements
 from napari_mamamia.io.files.foreign import open_bounded, reads
@@ -207,8 +208,9 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
     clocks = clocks_of(content, times)
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
-        for clock in (Clock.ACQUISITION_TIME, Clock.ACQUIRED):
-            clocks.pop(clock, None)
+        acquired = Clock.ACQUISITION_TIME
+        for name in (acquired, zone_of(acquired), Clock.ACQUIRED):
+            clocks.pop(name, None)
     return clocks
 
 
