@@ -148,6 +148,18 @@ def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):
         exam_of(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:Invalid value for VR")
+def test_a_case_opened_without_an_import_says_which_element_holds_no_time(tmp_path):
+    phantoms.write_exam(
+        tmp_path,
+        AcquisitionTime=lambda phase, _: f"9:{phase:02d}:07",
+        InstanceNumber=lambda phase, z: 4 * phase + z,
+    )
+    case = load_case(find_phases(tmp_path))
+    assert [phase.time_s for phase in case.phases] == [None, None, None]
+    assert "AcquisitionTime '9:00:07' is no time" in case.warnings[0]
+
+
 def test_a_named_clock_that_orders_nothing_is_refused_with_those_that_do(tmp_path):
     phantoms.write_exam(tmp_path)
     with pytest.raises(CaseError, match=r"TriggerTime to order .* but missing.*AcquisitionTime"):
