@@ -150,7 +150,10 @@ def _write_table(returned: object, step: str, output: Path) -> None:
 
 
 def _set_limits(order: Mapping[str, Any]) -> None:
-    """Limit file size and number of processes."""
+    """Limit file size, processes, open files, and what the kernel queues for messages and signals.
+
+    A limit of the account that is lower stays.
+    """
     try:
         resource: Any = import_module("resource")
     except ImportError:  # Windows
@@ -159,12 +162,17 @@ def _set_limits(order: Mapping[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, order["file_bytes"]),
         (resource.RLIMIT_NPROC, order["processes"]),
+        (resource.RLIMIT_NOFILE, order["process_handles"]),
+        (getattr(resource, "RLIMIT_MSGQUEUE", None), 0),
+        (getattr(resource, "RLIMIT_SIGPENDING", None), order["pending_signals"]),
     )
     for what, most in limits:
-        with suppress(OSError, ValueError):
-            hard = resource.getrlimit(what)[1]
-            allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(what, (allowed, allowed))
+        with suppress(OSError, ValueError, TypeError):  # other systems lack some
+            soft, hard = resource.getrlimit(what)
+            allowed = [
+                most if old == resource.RLIM_INFINITY else min(most, old) for old in (soft, hard)
+            ]
+            resource.setrlimit(what, tuple(allowed))
 
 
 def _end_when_alone() -> None:
@@ -196,7 +204,7 @@ def _list_children() -> list[int]:
             fields = (
                 (entry / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
             )
-            if fields[1] == pid and fields[0] != "Z":
+            if fields[1] == pid:  # an ended one may have threads that go on
                 children.append(int(entry.name))
     return children
 

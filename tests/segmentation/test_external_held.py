@@ -1,0 +1,262 @@
+"""What the kernel holds for a foreign program, and files without a name, count: each way tried.
+
+Every program is small and bounded: it stops by itself at some hundred MB, or is ended before.
+"""
+
+import os
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from napari_mamamia.segmentation.submission.limits import Ending
+
+sys.path.insert(0, str(Path(__file__).parent))
+import foreign
+from foreign import run_foreign
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program of Linux"),
+    pytest.mark.door,
+]
+LIMIT = 200_000_000
+
+
+@pytest.fixture(scope="module")
+def room():
+    """Return bubblewrap; skips with the reason where this system does not let it work."""
+    found = foreign.closed_room()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+# each holds some 400 to 600 MB, were it not ended; then it waits, so that it is looked at
+HELD = {
+    "unix streams": """
+    for _ in range(1500):
+        pair = socket.socketpair()
+        pair[0].setblocking(False)
+        try:
+            while True: pair[0].send(bytes(65536))
+        except BlockingIOError: kept.append(pair)
+    """,
+    "unix datagrams": """
+    for _ in range(2000):
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        pair[0].setblocking(False)
+        try:
+            while True: pair[0].send(bytes(60000))
+        except OSError: kept.append(pair[1])
+        pair[0].close()
+    """,
+    "sockets in transit": """
+    for _ in range(20):
+        post = socket.socketpair()
+        kept.append(post)
+        for _ in range(60):
+            pair = socket.socketpair()
+            pair[0].setblocking(False)
+            try:
+                while True: pair[0].send(bytes(65536))
+            except BlockingIOError: pass
+            socket.send_fds(post[0], [b"x"], [pair[1].fileno()])
+            for end in pair: end.close()
+    """,
+    "TCP": """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for _ in range(60):
+            pair = socket.create_connection(server.getsockname()), server.accept()[0]
+            pair[0].setblocking(False)
+            try:
+                while True: pair[0].send(bytes(10**6))
+            except BlockingIOError: kept.append(pair)
+    """,
+    "TCP in an unanswered queue": """
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        kept.append(server)
+        for _ in range(60):
+            one = socket.create_connection(server.getsockname())
+            one.setblocking(False)
+            try:
+                while True: one.send(bytes(10**6))
+            except BlockingIOError: kept.append(one)
+        time.sleep(3)
+    """,
+    "UDP": """
+    for _ in range(1500):
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        one.bind(("127.0.0.1", 0))
+        for _ in range(8): one.sendto(bytes(60000), one.getsockname())
+        kept.append(one)
+    """,
+    "page tables": """
+    # one page of each 2 MiB takes a page of tables
+    for _ in range(6):
+        area = mmap.mmap(-1, 2**36, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+        kept.append(area)
+        for place in range(0, 2**36, 2**21): area[place]
+    """,
+    "pipes": """
+    for _ in range(3800):
+        ends = os.pipe()
+        os.set_blocking(ends[1], False)
+        try:
+            while True: os.write(ends[1], bytes(65536))
+        except BlockingIOError: kept.append(ends)
+    """,
+    "terminals": """
+    import pty
+    for _ in range(3000):
+        ends = pty.openpty()
+        os.set_blocking(ends[1], False)
+        try:
+            while True: os.write(ends[1], bytes(4096))
+        except OSError: kept.append(ends)
+    """,
+    "shared memory whose pages are not mapped": """
+    area = mmap.mmap(-1, 500_000_000)
+    for place in range(0, 499_000_000, 10 * 2**20):
+        area[place : place + 10 * 2**20 - 4096] = bytes(10 * 2**20 - 4096)
+        area.madvise(mmap.MADV_DONTNEED)
+    """,
+    "empty files in memory": """
+    for n in range(400_000): os.close(os.open(f"/tmp/{n}", os.O_CREAT))
+    """,
+    "files in memory without a name": """
+    for n in range(50):
+        kept.append(open("/tmp/x", "wb"))
+        kept[-1].write(bytes(10_000_000))
+        kept[-1].flush()
+        os.unlink("/tmp/x")
+    """,
+    "mappings": """
+    for _ in range(30):
+        if os.fork() == 0:
+            area = libc.mmap(None, 65000 * 4096, 1, 0x4022, -1, 0)
+            for n in range(0, 65000, 2): libc.mprotect(ctypes.c_void_p(area + n * 4096), 4096, 3)
+            time.sleep(60)
+            os._exit(0)
+    """,
+    "threads": """
+    import threading
+    threading.stack_size(65536)
+    for _ in range(8000):
+        try: threading.Thread(target=time.sleep, args=(30,), daemon=True).start()
+        except RuntimeError: break
+    """,
+    "a process whose first thread has ended": """
+    import threading
+    if os.fork() == 0:
+        def hold():
+            kept.append(bytearray(b"x") * 400_000_000)
+            time.sleep(60)
+        threading.Thread(target=hold).start()
+        libc.syscall(60, 0)
+    """,
+}
+BEFORE = """
+import ctypes, mmap, os, socket, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+kept = []
+"""
+WAIT = "\ntime.sleep(3)\n"
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_the_kernel_holds_counts_as_memory(room, tmp_path, name):
+    body = textwrap.dedent(HELD[name]) + WAIT
+    done = run_foreign(tmp_path, body, room, before=BEFORE, memory_bytes=LIMIT, processes=10_000)
+    assert done.run.ending is Ending.MEMORY, done.log
+    assert done.run.peak_bytes > LIMIT
+
+
+MANY = {
+    "handles": """
+    for _ in range(10):
+        if os.fork() == 0:
+            for _ in range(8000): os.open("/dev/null", os.O_RDONLY)
+            time.sleep(60)
+            os._exit(0)
+    """,
+    "file locks": """
+    import fcntl
+    for n in range(200):
+        kept.append(open(f"/tmp/{n}", "w"))
+        for n in range(400, 0, -1): fcntl.lockf(kept[-1], fcntl.LOCK_EX, 1, 2 * n)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_handles_and_locks_have_a_limit_of_their_own(room, tmp_path, name):
+    done = run_foreign(tmp_path, textwrap.dedent(MANY[name]) + WAIT, room, before=BEFORE)
+    assert done.run.ending is Ending.HANDLES, done.log
+    assert "at most 65536 open files" in done.run.reason
+
+
+# each keeps 300 MB of the disk without a name, were it not ended
+NAMELESS = {
+    "removed": """
+    for n in range(6):
+        kept.append((out / "x").open("wb"))
+        (out / "x").unlink()
+        for _ in range(50): kept[-1].write(bytes(10**6))
+    """,
+    "never named": """
+    for n in range(6):
+        kept.append(os.open(out, os.O_TMPFILE | os.O_RDWR))
+        for _ in range(50): os.write(kept[-1], bytes(10**6))
+    """,
+    "replaced": """
+    for n in range(6):
+        (out / "x").write_bytes(bytes(50 * 10**6))
+        kept.append((out / "x").open())
+        (out / "y").touch()
+        (out / "y").replace(out / "x")
+    """,
+    "mapped and closed": """
+    for n in range(6):
+        file = (out / "x").open("w+b")
+        for _ in range(50): file.write(bytes(10**6))
+        file.flush()
+        kept.append(libc.mmap(None, 4096, 1, 1, file.fileno(), 0))
+        file.close()
+        (out / "x").unlink()
+    """,
+    "in transit": """
+    for n in range(6):
+        with (out / "x").open("wb") as file:
+            for _ in range(50): file.write(bytes(10**6))
+            kept.append(socket.socketpair())
+            socket.send_fds(kept[-1][0], [b"x"], [file.fileno()])
+        (out / "x").unlink()
+    """,
+    "reserved": """
+    for n in range(6):
+        kept.append((out / "x").open("wb"))
+        (out / "x").unlink()
+        os.posix_fallocate(kept[-1].fileno(), 0, 50 * 10**6)
+    """,
+    "of several processes": """
+    for n in range(6):
+        if os.fork() == 0:
+            file = (out / str(n)).open("wb")
+            (out / str(n)).unlink()
+            for _ in range(50): file.write(bytes(10**6))
+            time.sleep(60)
+            os._exit(0)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_files_without_a_name_count_as_output(room, tmp_path, name):
+    body = textwrap.dedent(NAMELESS[name]) + WAIT
+    done = run_foreign(tmp_path, body, room, before=BEFORE, output_bytes=100_000_000)
+    assert done.run.ending is Ending.OUTPUT, done.log
+    assert done.run.seconds < 10
