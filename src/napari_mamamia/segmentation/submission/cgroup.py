@@ -45,7 +45,7 @@ class Group:
             return False
         with suppress(OSError, ValueError):
             events = (self.folder / "memory.events").read_text("ascii").split()
-            return int(dict(zip(events[::2], events[1::2], strict=False))["oom_kill"]) > 0
+            return int(dict(zip(events[::2], events[1::2], strict=False)).get("oom_kill", 0)) > 0
         return False
 
 

@@ -17,12 +17,14 @@ from napari_mamamia.segmentation.submission.resources import (
     HANDLE_BYTES,
     MAPPING_BYTES,
     PIPE_BYTES,
-    PROCESS_HANDLES,
     TERMINAL_BYTES,
 )
+from napari_mamamia.segmentation.submission.runner import PROCESS_HANDLES
 from napari_mamamia.segmentation.submission.watch import tree_of
 
 _PROC: Final = Path("/proc")
+_REST: Final = 20  # times what it took: 5 % of a core
+_LONGEST_REST_S: Final = 2.0
 _TERMINALS: Final = ("/dev/ptmx", "/dev/pts/")
 _DELETED: Final = " (deleted)"
 _DELETED_NAME: Final = _DELETED.encode()
@@ -82,18 +84,28 @@ class Inventory:
         self._inside = os.fsencode(inside + "/")
         self._device = output.stat().st_dev
         self._steps = self._count_for_ever()
-        self.last = Held()
+        self._rests_until = 0.0
+        self.counts = Held(), Held()
 
     def go_on(self, seconds: float) -> None:
-        """Count for so long, or until all was counted once; `last` is the last whole count."""
-        end = time.monotonic() + seconds
+        """Count for so long, or until all was counted once.
+
+        `counts` are the last whole count and the one that goes on.
+        """
+        started = time.monotonic()
+        if started < self._rests_until:
+            return
         for is_whole in self._steps:
-            if is_whole or time.monotonic() >= end:
+            spent = time.monotonic() - started
+            if is_whole or spent >= seconds:
+                # One process or table may take longer than was asked for.
+                self._rests_until = started + min(spent * _REST, _LONGEST_REST_S)
                 return
 
     def _count_for_ever(self) -> Iterator[bool]:
         while True:
             held = Held()
+            self.counts = self.counts[0], held
             tree = tree_of(self._pid)
             for member in tree:
                 self._count_handles(member, held)
@@ -105,7 +117,7 @@ class Inventory:
             held.handles += _count_locks(tree, self._most)
             if held.is_out_of_sight:
                 held.written = sum(_count_written(member) for member in tree)
-            self.last = held
+            self.counts = held, held
             yield True
 
     def _count_handles(self, pid: int, held: Held) -> None:
@@ -128,7 +140,7 @@ class Inventory:
                 self._look_at_handle(folder, name, held)
 
     def _look_at_handle(self, folder: Path, name: str, held: Held) -> None:
-        target = os.fspath((folder / name).readlink())
+        target = os.readlink(f"{folder}/{name}")  # noqa: PTH115 - there may be thousands
         if target.startswith("pipe:"):
             held.pipes.add(target)
         elif target.startswith(_TERMINALS):
@@ -152,6 +164,8 @@ class Inventory:
         except OSError:
             return
         held.kept_bytes += text.count(b"\n") * MAPPING_BYTES
+        if _DELETED_NAME not in text:
+            return
         for line in text.splitlines():
             if not line.endswith(_DELETED_NAME):
                 continue

@@ -19,10 +19,6 @@ HANDLE_BYTES: Final = 2 * _KIBIBYTE  # an open file of any other kind
 MAPPING_BYTES: Final = 256
 EMPTY_FILE_BYTES: Final = 1536  # in a folder in memory: its inode and its name
 
-PROCESS_HANDLES: Final = 8192
-"""Open files of one process (RLIMIT_NOFILE), which also bounds those in transit in sockets."""
-PENDING_SIGNALS: Final = 4096
-
 
 class Hold(StrEnum):
     """How a kind of resource is kept within its limit."""

@@ -32,7 +32,6 @@ from napari_mamamia.segmentation.submission.isolation import (
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.pipes import EventPipe, LogPipe, Wording, verdict
-from napari_mamamia.segmentation.submission.resources import PENDING_SIGNALS, PROCESS_HANDLES
 from napari_mamamia.segmentation.submission.room import (
     Interpreter,
     Layout,
@@ -58,8 +57,7 @@ _POLL_S: Final = 0.1
 _START_S: Final = 1.0
 _START_POLL_S: Final = 0.02  # a short program would end between two looks
 _FOLDER_POLL_S: Final = 2.0
-_COUNT_S: Final = 0.005
-"""For the inventory at each look: 5 % of a core."""
+_COUNT_S: Final = 0.005  # for the inventory at each look
 _MB: Final = 10**6
 _LEAST_BYTES: Final = 64 * 2**10
 
@@ -100,7 +98,8 @@ def _guard(
         if inventory is not None:
             use = _use_of(process.pid, now - started, isolation)
             inventory.go_on(_COUNT_S)
-            seen.ending = _judge_use(use, inventory.last, seen, limits)
+            overs = [_judge_use(use, held, seen, limits) for held in inventory.counts]
+            seen.ending = next((over for over in overs if over is not None), None)
         has_ended = seen.ending is None and wait_for(process, _choose_pause(now - started))
         if has_ended or now >= next_look:
             next_look = now + _FOLDER_POLL_S
@@ -269,8 +268,6 @@ def _limit_order(order: str, limits: RunLimits) -> str:
     content = json.loads(order)
     content["file_bytes"] = limits.output_bytes
     content["processes"] = own_threads() + limits.processes
-    content["process_handles"] = PROCESS_HANDLES
-    content["pending_signals"] = PENDING_SIGNALS
     return json.dumps(content)
 
 

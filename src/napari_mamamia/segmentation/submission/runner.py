@@ -28,6 +28,9 @@ from typing import Any, Final, TextIO
 OWN_TASK: Final = "own"
 """The task of a module of this software: its ``main`` gets the order."""
 
+PROCESS_HANDLES: Final = 8192
+"""Open files of one process, which also bounds those in transit in sockets."""
+_PENDING_SIGNALS: Final = 4096
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
 _EXIT_ALONE: Final = 3
@@ -162,9 +165,9 @@ def _set_limits(order: Mapping[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, order["file_bytes"]),
         (resource.RLIMIT_NPROC, order["processes"]),
-        (resource.RLIMIT_NOFILE, order["process_handles"]),
+        (resource.RLIMIT_NOFILE, PROCESS_HANDLES),
         (getattr(resource, "RLIMIT_MSGQUEUE", None), 0),
-        (getattr(resource, "RLIMIT_SIGPENDING", None), order["pending_signals"]),
+        (getattr(resource, "RLIMIT_SIGPENDING", None), _PENDING_SIGNALS),
     )
     for what, most in limits:
         with suppress(OSError, ValueError, TypeError):  # other systems lack some
