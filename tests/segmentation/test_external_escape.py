@@ -113,8 +113,10 @@ def test_there_are_no_capabilities_and_no_new_ones(found):
 def test_calls_that_no_submission_needs_are_refused_by_the_filter(found):
     expected = dict.fromkeys(found["calls"], EPERM)
     lacking = "clone3 x32_getpid msgget semget mq_open splice tee vmsplice sendfile inotify_init1"
+    lacking += " landlock_create_ruleset seccomp"
     expected.update(dict.fromkeys(lacking.split(), ENOSYS))
     expected.update(fallocate=EOPNOTSUPP, close_range_unshare=EINVAL, own_lock=EINVAL)
+    expected.update(own_filter=EINVAL)
     if has_graphics_card():
         expected["memfd_create"] = 0
     assert found["calls"] == expected

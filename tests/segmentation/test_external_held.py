@@ -184,6 +184,13 @@ MANY = {
             time.sleep(60)
             os._exit(0)
     """,
+    "watches of epoll": """
+    import select
+    ends = [os.pipe()[1] for _ in range(500)]
+    for _ in range(20):
+        kept.append(select.epoll())
+        for end in ends: kept[-1].register(end)
+    """,
     "file locks": """
     import fcntl
     for n in range(20):
@@ -199,6 +206,20 @@ def test_handles_and_locks_have_a_limit_of_their_own(room, tmp_path, name):
     done = run_foreign(tmp_path, body, room, before=BEFORE, handles=5000)
     assert done.run.ending is Ending.HANDLES, done.log
     assert "at most 5000 open files" in done.run.reason
+
+
+ENDED = """
+for _ in range(300):
+    try:
+        if os.fork() == 0: os._exit(0)
+    except OSError: break
+time.sleep(20)
+"""
+
+
+def test_processes_that_ended_count_until_somebody_asks_for_them(room, tmp_path):
+    done = run_foreign(tmp_path, ENDED, room, before=BEFORE, processes=60)
+    assert done.run.ending is Ending.PROCESSES, done.log
 
 
 # each keeps 300 MB of the disk without a name, were it not ended
@@ -269,6 +290,12 @@ def test_each_call_that_is_denied_for_a_resource_is_in_the_filter():
     denied = [resource for resource in RESOURCES if resource.hold is Hold.DENIED]
     assert {call for resource in RESOURCES for call in resource.calls} <= refused
     assert all(resource.calls for resource in denied)
+
+
+def test_the_page_on_security_lists_every_resource():
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    rows = [f"| {resource.name} | {resource.hold} | {resource.how} |" for resource in RESOURCES]
+    assert "\n".join(rows) in page
 
 
 USUAL = """

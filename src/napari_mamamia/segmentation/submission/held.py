@@ -30,12 +30,13 @@ _DELETED: Final = " (deleted)"
 _DELETED_NAME: Final = _DELETED.encode()
 _SHARED: Final = b"/dev/zero" + _DELETED_NAME
 """How memory is named that is shared and of no file."""
+_EPOLL: Final = "anon_inode:[eventpoll]"
 _MEMFD: Final = "/memfd:"
 
 
 @dataclass(slots=True)
 class Held:
-    """What was found so far; a lock counts as a handle.
+    """What was found so far; a lock and a watch of epoll count as handles.
 
     `shared` has the bytes of each piece of shared memory that has no name, `nameless` those of each
     file of the output folder that has none any more. `written` are the bytes that the processes
@@ -136,6 +137,8 @@ class Inventory:
         held.handles += len(names)
         held.kept_bytes += len(names) * HANDLE_BYTES
         for name in names:
+            if held.handles > self._most:
+                return
             with suppress(OSError, ValueError):
                 self._look_at_handle(folder, name, held)
 
@@ -145,17 +148,22 @@ class Inventory:
             held.pipes.add(target)
         elif target.startswith(_TERMINALS):
             held.kept_bytes += TERMINAL_BYTES
+        elif target == _EPOLL:
+            held.handles += (folder.parent / "fdinfo" / name).read_bytes().count(b"tfd:")
         elif target.startswith("socket:"):
             if not held.is_out_of_sight:
                 facts = (folder.parent / "fdinfo" / name).read_text("ascii")
                 pending = facts.partition("scm_fds:")[2].split()
                 held.is_out_of_sight = bool(pending) and int(pending[0]) > 0
         elif target.endswith(_DELETED):
-            state = (folder / name).stat()
-            if state.st_nlink == 0 and state.st_dev == self._device:
-                held.nameless[f"{state.st_ino}"] = state.st_blocks * 512
-            elif target.startswith(_MEMFD):
-                held.shared[f"{state.st_dev}:{state.st_ino}"] = state.st_blocks * 512
+            self._look_at_nameless(folder / name, target, held)
+
+    def _look_at_nameless(self, handle: Path, target: str, held: Held) -> None:
+        state = handle.stat()
+        if state.st_nlink == 0 and state.st_dev == self._device:
+            held.nameless[f"{state.st_ino}"] = state.st_blocks * 512
+        elif target.startswith(_MEMFD):
+            held.shared[f"{state.st_dev}:{state.st_ino}"] = state.st_blocks * 512
 
     def _count_mappings(self, pid: int, held: Held) -> None:
         """Source: proc(5), maps: address range, rights, offset, device, inode, name."""

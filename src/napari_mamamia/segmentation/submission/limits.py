@@ -39,7 +39,7 @@ class RunLimits:
     scratch_bytes
         Each of its temporary folders, which lie in memory.
     handles
-        Open files, pipes, sockets and file locks of all its processes together.
+        Open files, pipes, sockets, file locks and watches of epoll of all its processes together.
     """
 
     seconds: float = CHALLENGE_SECONDS

@@ -16,7 +16,7 @@ THREAD_BYTES: Final = 32 * _KIBIBYTE  # a stack of 16 KiB, and its description
 PIPE_BYTES: Final = 64 * _KIBIBYTE  # 16 pages; the filter refuses larger ones
 TERMINAL_BYTES: Final = 128 * _KIBIBYTE  # buffers of both ends
 HANDLE_BYTES: Final = 2 * _KIBIBYTE  # an open file of any other kind
-MAPPING_BYTES: Final = 256
+MAPPING_BYTES: Final = 384
 EMPTY_FILE_BYTES: Final = 1536  # in a folder in memory: its inode and its name
 
 
@@ -49,7 +49,7 @@ RESOURCES: Final = (
     Resource("unix sockets", Hold.COUNTED, "memory: twice the usual buffer each, in transit too"),
     Resource("TCP and UDP sockets", Hold.COUNTED, "memory: largest buffers, if data wait"),
     Resource("pipes, terminals, open files", Hold.COUNTED, "memory: 64, 128, 2 KiB each"),
-    Resource("mappings", Hold.COUNTED, "memory: 256 bytes each"),
+    Resource("mappings", Hold.COUNTED, "memory: 384 bytes each"),
     Resource("shared memory without a name", Hold.COUNTED, "memory: as mapped"),
     Resource("memfd", Hold.DENIED, "with a graphics card: counted", ("memfd_create",)),
     Resource(
@@ -65,16 +65,16 @@ RESOURCES: Final = (
         ("splice", "tee", "vmsplice", "sendfile"),
     ),
     Resource(
-        "io_uring, keys, BPF, perf, inotify, fanotify, userfaultfd",
+        "io_uring, keys, BPF, perf, inotify, fanotify, userfaultfd, landlock, filters of its own",
         Hold.DENIED,
         "no such calls",
         (
             *("io_uring_setup", "add_key", "bpf", "perf_event_open", "inotify_init1"),
-            *("fanotify_init", "userfaultfd"),
+            *("fanotify_init", "userfaultfd", "landlock_create_ruleset", "seccomp"),
         ),
     ),
     Resource("open files of a process", Hold.LIMITED, "RLIMIT_NOFILE, 8192"),
-    Resource("open files and file locks", Hold.COUNTED, "65,536 in all"),
+    Resource("open files, file locks, epoll's watches", Hold.COUNTED, "65,536 in all"),
     Resource("processes, ended ones too", Hold.LIMITED, "RLIMIT_NPROC, control group; counted"),
     Resource("pending signals, timers", Hold.LIMITED, "RLIMIT_SIGPENDING, 4096"),
     Resource("size of a file", Hold.LIMITED, "RLIMIT_FSIZE"),

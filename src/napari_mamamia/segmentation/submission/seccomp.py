@@ -37,7 +37,8 @@ _FORBIDDEN: Final = """
 """Name, number on x86_64, number on aarch64 ("-": not there)."""
 _LACKING: Final = """
     msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
-    sendfile 40 71, inotify_init 253 -, inotify_init1 294 26
+    sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
+    seccomp 317 277
 """
 """As `_FORBIDDEN`; programs have another way, or none, on a system that lacks these."""
 
@@ -58,8 +59,9 @@ _SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
 _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
 """SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
-_HIDES_ITSELF: Final = {4: EPERM}
-"""PR_SET_DUMPABLE: others may not see what a process without it has open. Source: prctl(2)."""
+_OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
+"""PR_SET_DUMPABLE: others may not see what a process without it has open; PR_SET_SECCOMP: filters
+of its own, in memory of the kernel. Source: prctl(2)."""
 _X32: Final = 0x40000000
 """Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
 
@@ -156,7 +158,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
     yield from _allow_only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
     yield from _refuse_values(machine.ioctl, _SECOND, _TERMINAL_INPUT)
     yield from _refuse_values(machine.fcntl, _SECOND, _SIZES)
-    yield from _refuse_values(machine.prctl, _FIRST, _HIDES_ITSELF)
+    yield from _refuse_values(machine.prctl, _FIRST, _OF_ITSELF)
     is_other_level = (
         _make_step(_LOAD, _SECOND),
         _make_step(_JUMP_EQUAL, _SOCKET_LEVEL, then=1),
