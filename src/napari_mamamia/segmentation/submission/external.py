@@ -280,13 +280,13 @@ def _read_text(file: Path) -> str:
 def _sum_files(folder: Path, files: list[Path]) -> str:
     """Return the SHA-256 of the list that ``sha256sum`` would write of the files.
 
-    That writes a line break in a name as two characters, after a backslash before the line: else a
-    name could hold the line of another file.
+    That writes a line break or backslash in a name as two characters, after a backslash before the
+    line: else a name could hold the line of another file.
     """
     lines = hashlib.sha256()
     for file in files:
         name, mark = file.relative_to(folder).as_posix(), ""
-        if "\n" in name:
+        if "\n" in name or "\\" in name:
             name, mark = name.replace("\\", "\\\\").replace("\n", "\\n"), "\\"
         lines.update(os.fsencode(f"{mark}{sha256_of(file)}  {name}\n"))
     return lines.hexdigest()
