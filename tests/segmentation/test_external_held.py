@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.segmentation.submission import seccomp
+from napari_mamamia.segmentation.submission import run, seccomp
 from napari_mamamia.segmentation.submission.limits import Ending
 from napari_mamamia.segmentation.submission.resources import RESOURCES, Hold
 
@@ -176,6 +176,18 @@ def test_what_the_kernel_holds_counts_as_memory(room, tmp_path, name):
     assert done.run.peak_bytes > LIMIT
 
 
+MEMFD = """
+file = os.memfd_create("x")
+for _ in range(40): os.write(file, bytes(10**7))
+"""
+
+
+def test_memory_files_count_where_a_graphics_card_needs_them(room, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "has_graphics_card", lambda: True)
+    done = run_foreign(tmp_path, MEMFD + WAIT, room, before=BEFORE, memory_bytes=LIMIT)
+    assert done.run.ending is Ending.MEMORY, done.log
+
+
 MANY = {
     "handles": """
     for _ in range(3):
@@ -220,6 +232,23 @@ time.sleep(20)
 def test_processes_that_ended_count_until_somebody_asks_for_them(room, tmp_path):
     done = run_foreign(tmp_path, ENDED, room, before=BEFORE, processes=60)
     assert done.run.ending is Ending.PROCESSES, done.log
+
+
+MAPPED = """
+file = (out / "x").open("w+b")
+for _ in range(60): file.write(bytes(10**6))
+file.flush()
+kept.append(libc.mmap(None, 4096, 1, 1, file.fileno(), 0))
+file.close()
+(out / "x").unlink()
+(out / "y").write_bytes(bytes(30 * 10**6))
+time.sleep(3)
+"""
+
+
+def test_a_mapped_file_without_a_name_within_the_limit_ends_nothing(room, tmp_path):
+    done = run_foreign(tmp_path, MAPPED, room, before=BEFORE, output_bytes=100_000_000)
+    assert done.run.ending is Ending.FINISHED, done.run.reason
 
 
 # each keeps 300 MB of the disk without a name, were it not ended

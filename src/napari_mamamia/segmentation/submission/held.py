@@ -59,10 +59,10 @@ class Held:
             "shared memory": max(sum(self.shared.values()) - shared_bytes, 0),
         }
 
-    @property
-    def output_bytes(self) -> int:
-        """What it may have in the output folder beside files with a name."""
-        return max(sum(self.nameless.values()), self.written if self.is_out_of_sight else 0)
+    def output(self, named_bytes: int) -> int:
+        """Return what it may have in the output folder, of which some bytes have names."""
+        seen = named_bytes + sum(self.nameless.values())
+        return max(seen, self.written) if self.is_out_of_sight else seen
 
 
 class Inventory:

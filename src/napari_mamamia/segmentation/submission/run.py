@@ -131,7 +131,7 @@ def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Endi
         return Ending.MEMORY
     if held.handles > limits.handles:
         return Ending.HANDLES
-    return Ending.OUTPUT if seen.output_bytes + held.output_bytes > limits.output_bytes else None
+    return Ending.OUTPUT if held.output(seen.output_bytes) > limits.output_bytes else None
 
 
 def _choose_pause(seconds: float) -> float:

@@ -12,6 +12,7 @@ from napari_mamamia.core.program.system import (
     IS_LINUX,
     account,
     end_process,
+    file_system_use,
     stop_process,
 )
 from napari_mamamia.segmentation.submission.resources import EMPTY_FILE_BYTES, THREAD_BYTES
@@ -109,11 +110,10 @@ def _find_room(tree: Sequence[int]) -> Path | None:
 
 
 def _folder_bytes(folder: str) -> int:
-    """Return what a folder in memory holds, its empty files too. Source: statvfs(3)."""
+    """Return what a folder in memory holds, its empty files too."""
     with suppress(OSError):
-        state = os.statvfs(folder)
-        used = (state.f_blocks - state.f_bfree) * state.f_frsize
-        return used + (state.f_files - state.f_ffree) * EMPTY_FILE_BYTES
+        used, n_files = file_system_use(folder)
+        return used + n_files * EMPTY_FILE_BYTES
     return 0
 
 
