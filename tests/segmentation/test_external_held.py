@@ -166,9 +166,18 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, cty
 kept = []
 """
 WAIT = "\ntime.sleep(20)\n"
+BY_DAY = {
+    *("unix streams", "TCP", "page tables", "shared memory whose pages are not mapped"),
+    *("a process whose first thread has ended", "removed", "mapped and closed", "in transit"),
+}
 
 
-@pytest.mark.parametrize("name", HELD)
+def each(names):
+    """Return the names as parameters; what is not for each commit is for the night."""
+    return [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.night) for name in names]
+
+
+@pytest.mark.parametrize("name", each(HELD))
 def test_what_the_kernel_holds_counts_as_memory(room, tmp_path, name):
     body = textwrap.dedent(HELD[name]) + WAIT
     done = run_foreign(tmp_path, body, room, before=BEFORE, memory_bytes=LIMIT, processes=10_000)
@@ -306,7 +315,7 @@ NAMELESS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMELESS)
+@pytest.mark.parametrize("name", each(NAMELESS))
 def test_files_without_a_name_count_as_output(room, tmp_path, name):
     body = textwrap.dedent(NAMELESS[name]) + WAIT
     done = run_foreign(tmp_path, body, room, before=BEFORE, output_bytes=100_000_000)

@@ -82,7 +82,7 @@ class Inventory:
 
     def __init__(self, pid: int, output: Path, inside: str, most_handles: int) -> None:
         self._pid, self._most = pid, most_handles
-        self._inside = os.fsencode(inside + "/")
+        self._inside = inside + "/"
         self._device = output.stat().st_dev
         self._steps = self._count_for_ever()
         self._rests_until = 0.0
@@ -160,7 +160,9 @@ class Inventory:
 
     def _look_at_nameless(self, handle: Path, target: str, held: Held) -> None:
         state = handle.stat()
-        if state.st_nlink == 0 and state.st_dev == self._device:
+        # Some file systems tell another device of a file than of its folder.
+        is_output = state.st_dev == self._device or target.startswith(self._inside)
+        if state.st_nlink == 0 and is_output:
             held.nameless[f"{state.st_ino}"] = state.st_blocks * 512
         elif target.startswith(_MEMFD):
             held.shared[f"{state.st_dev}:{state.st_ino}"] = state.st_blocks * 512
@@ -182,7 +184,7 @@ class Inventory:
                 first, last = (int(address, 16) for address in addresses.split(b"-"))
                 key = f"{inode!r} {offset!r}"  # forked processes share it
                 held.shared[key] = max(held.shared.get(key, 0), last - first)
-            elif name.startswith(self._inside):
+            elif name.startswith(os.fsencode(self._inside)):
                 held.is_out_of_sight = True
 
 
