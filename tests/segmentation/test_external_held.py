@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.segmentation.submission import run, seccomp
+from napari_mamamia.segmentation.submission import run, seccomp, watch
 from napari_mamamia.segmentation.submission.limits import Ending
 from napari_mamamia.segmentation.submission.resources import RESOURCES, Hold
 
@@ -371,3 +371,62 @@ def test_what_usual_programs_do_goes_on(room, tmp_path):
     done = run_foreign(tmp_path, USUAL, room, before=BEFORE, memory_bytes=500_000_000)
     assert done.run.ending is Ending.FINISHED, done.log
     assert done.run.peak_bytes < 300_000_000
+
+
+def fake_process(proc, pid, parent, status, state="S", threads=1):
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    fields = [state, str(parent), *["0"] * 15, str(threads)]
+    (folder / "stat").write_text(f"{pid} (a) b) {' '.join(fields)}\n")
+    (folder / "status").write_text("Name:\tx\n" + "".join(f"{line}\n" for line in status))
+
+
+def test_swap_huge_pages_and_page_tables_are_summed_over_the_tree(tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "_PROC", tmp_path)
+    sizes = ["VmRSS:\t 100 kB", "RssShmem:\t 40 kB", "VmSwap:\t 30 kB", "VmPTE:\t 8 kB"]
+    fake_process(tmp_path, 10, 1, [*sizes, "HugetlbPages:\t 2048 kB", "Threads:\t3"])
+    fake_process(tmp_path, 11, 10, [*sizes, "HugetlbPages:\t 0 kB", "Threads:\t1"])
+    fake_process(tmp_path, 12, 11, ["Threads:\t1"], state="Z")  # ended
+    fake_process(tmp_path, 13, 10, ["Threads:\t2"], state="Z", threads=2)  # its first thread has
+    (tmp_path / "13/task/14").mkdir(parents=True)
+    (tmp_path / "13/task/14/status").write_text("\n".join([*sizes, "Threads:\t2"]))
+    fake_process(tmp_path, 20, 1, sizes)  # another program
+    use = watch.tree_use(10)
+    assert sorted(use.members) == [10, 11, 13]
+    assert use.processes == 4
+    assert use.held_bytes == {
+        "resident memory": (3 * 130 + 2048) * 1024,
+        "page tables": 3 * 8 * 1024,
+        "threads": 6 * 32 * 1024,
+    }
+    assert use.shared_bytes == 3 * 40 * 1024
+
+
+SOCKSTAT = "sockets: used 7\nTCP: inuse 3 orphan 0 tw 0 alloc 9 mem 0\n"
+PROTOCOLS = "protocol size sockets\nUNIX-STREAM 1152 2\nUNIX 1152 1\nTCP 2368 3\n"
+TCP = """ sl local rem st tx_queue:rx_queue
+0: 0100007F:1 00000000:0 0A 00000000:00000000 00:0
+1: 0100007F:1 0100007F:2 01 00000000:00000010 00:0
+2: 0100007F:2 0100007F:1 01 00000010:00000000 00:0
+3: 0100007F:3 0100007F:1 06 00000000:00000000 00:0
+"""
+
+
+def test_sockets_count_by_the_buffers_of_this_computer(tmp_path, monkeypatch):
+    """Of 7 sockets 3 are unix ones, and 1 of TCP is idle: 3 may be full."""
+    monkeypatch.setattr(watch, "_PROC", tmp_path)
+    sizes = {"core/wmem_default": "1000", "ipv4/tcp_rmem": "1 2 60000", "ipv4/tcp_wmem": "1 2 4000"}
+    for name, text in sizes.items():
+        (tmp_path / "sys/net" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sys/net" / name).write_text(f"{text}\n")
+    for place in ("10", "self"):
+        (tmp_path / place / "ns").mkdir(parents=True)
+        (tmp_path / place / "ns" / "net").touch()
+    net = tmp_path / "10" / "net"
+    net.mkdir()
+    for name, text in {"sockstat": SOCKSTAT, "protocols": PROTOCOLS, "tcp": TCP}.items():
+        (net / name).write_text(text)
+    assert watch._socket_bytes(net) == 3 * 2 * 1000 + 3 * 64000
+    (tmp_path / "10/ns/net").unlink()
+    (tmp_path / "10/ns/net").hardlink_to(tmp_path / "self/ns/net")
+    assert watch._socket_bytes(net) == 0  # the computer's own network: others' sockets too
