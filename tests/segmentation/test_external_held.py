@@ -255,8 +255,18 @@ time.sleep(3)
 """
 
 
-def test_a_mapped_file_without_a_name_within_the_limit_ends_nothing(room, tmp_path):
-    done = run_foreign(tmp_path, MAPPED, room, before=BEFORE, output_bytes=100_000_000)
+LOSES_ITS_NAME = """
+kept.append((out / "x").open("wb"))
+for _ in range(60): kept[-1].write(bytes(10**6))
+time.sleep(2.5)
+(out / "x").unlink()
+time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("body", [MAPPED, LOSES_ITS_NAME], ids=["mapped", "loses its name"])
+def test_a_file_without_a_name_within_the_limit_ends_nothing(room, tmp_path, body):
+    done = run_foreign(tmp_path, body, room, before=BEFORE, output_bytes=100_000_000)
     assert done.run.ending is Ending.FINISHED, done.run.reason
 
 

@@ -89,18 +89,18 @@ class Inventory:
         self.counts = Held(), Held()
 
     def go_on(self, seconds: float) -> None:
-        """Count for so long, or until all was counted once.
+        """Count for so long of this processor's time, or until all was counted once.
 
         `counts` are the last whole count and the one that goes on.
         """
-        started = time.monotonic()
-        if started < self._rests_until:
+        if time.monotonic() < self._rests_until:
             return
+        started = time.thread_time()
         for is_whole in self._steps:
-            spent = time.monotonic() - started
+            spent = time.thread_time() - started
             if is_whole or spent >= seconds:
                 # One process or table may take longer than was asked for.
-                self._rests_until = started + min(spent * _REST, _LONGEST_REST_S)
+                self._rests_until = time.monotonic() + min(spent * _REST, _LONGEST_REST_S)
                 return
 
     def _count_for_ever(self) -> Iterator[bool]:
@@ -210,8 +210,8 @@ def _count_written(pid: int) -> int:
     """
     try:
         text = (_PROC / str(pid) / "io").read_text("ascii")
+        return int(text.partition("\nwrite_bytes:")[2].split()[0])
     except PermissionError:
         return sys.maxsize
-    except OSError:
+    except (OSError, IndexError, ValueError):
         return 0
-    return int(text.partition("\nwrite_bytes:")[2].split()[0])

@@ -100,6 +100,8 @@ def _guard(
             inventory.go_on(_COUNT_S)
             overs = [_judge_use(use, held, seen, limits) for held in inventory.counts]
             seen.ending = next((over for over in overs if over is not None), None)
+            if any(_is_output_over(held, seen, output, limits) for held in inventory.counts):
+                seen.ending = seen.ending or Ending.OUTPUT
         has_ended = seen.ending is None and wait_for(process, _choose_pause(now - started))
         if has_ended or now >= next_look:
             next_look = now + _FOLDER_POLL_S
@@ -129,9 +131,16 @@ def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Endi
         return Ending.PROCESSES
     if total > limits.memory_bytes:
         return Ending.MEMORY
-    if held.handles > limits.handles:
-        return Ending.HANDLES
-    return Ending.OUTPUT if held.output(seen.output_bytes) > limits.output_bytes else None
+    return Ending.HANDLES if held.handles > limits.handles else None
+
+
+def _is_output_over(held: Held, seen: _Seen, output: Path, limits: RunLimits) -> bool:
+    """Whether files with and without a name are too much together."""
+    if held.output(seen.output_bytes) <= limits.output_bytes:
+        return False
+    # Some that had a name at the last look may have none now, and count once.
+    seen.output_bytes = _folder_bytes(output, limits.output_bytes)
+    return held.output(seen.output_bytes) > limits.output_bytes
 
 
 def _choose_pause(seconds: float) -> float:

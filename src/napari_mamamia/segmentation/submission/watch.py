@@ -81,7 +81,7 @@ def _read_status(pid: int) -> dict[str, int]:
     no memory any more: then another is asked.
     """
     facts: dict[str, int] = {}
-    with suppress(OSError):
+    with suppress(OSError, IndexError, ValueError):
         facts = _read_facts(_PROC / str(pid) / "status")
         if "VmRSS" not in facts and facts.get("Threads", 0) > 1:
             for thread in (_PROC / str(pid) / "task").iterdir():
