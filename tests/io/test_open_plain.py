@@ -29,6 +29,7 @@ OWN = {
     "io.volumes.voxel_writer": "made by us just before",
     "segmentation.bundle.in_room": "inside the closed room, laid in by us",
     "segmentation.submission.cgroup": "a control group made just before",
+    "segmentation.submission.held": "files of /proc",
     "segmentation.submission.outputs": "found to be a plain file just before",
     "segmentation.submission.runner": "inside the closed room; /proc",
     "segmentation.submission.table": "found to be a plain file just before",

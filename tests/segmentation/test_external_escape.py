@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from contextlib import contextmanager
+from errno import EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP, EPERM
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission import run as external_run
-from napari_mamamia.segmentation.submission.cgroup import held_processes
+from napari_mamamia.segmentation.submission.cgroup import control_group
 from napari_mamamia.segmentation.submission.external import read_submission
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
@@ -111,7 +112,11 @@ def test_there_are_no_capabilities_and_no_new_ones(found):
 @linux
 def test_calls_that_no_submission_needs_are_refused_by_the_filter(found):
     expected = dict.fromkeys(found["calls"], EPERM)
-    expected.update(clone3=ENOSYS, x32_getpid=ENOSYS)
+    lacking = "clone3 x32_getpid msgget semget mq_open splice tee vmsplice sendfile inotify_init1"
+    lacking += " landlock_create_ruleset seccomp"
+    expected.update(dict.fromkeys(lacking.split(), ENOSYS))
+    expected.update(fallocate=EOPNOTSUPP, close_range_unshare=EINVAL, own_lock=EINVAL)
+    expected.update(own_filter=EINVAL)
     if has_graphics_card():
         expected["memfd_create"] = 0
     assert found["calls"] == expected
@@ -350,16 +355,119 @@ def test_the_system_holds_the_processes_of_root_too_where_it_has_control_groups(
     assert groups() == before
 
 
+def fake_groups(tmp_path, monkeypatch, own="0::/user/mine", controllers=("memory", "pids")):
+    """Return a folder like that of control groups of version 2; mkdir makes a group's files."""
+    group = tmp_path / "cgroup"
+    (group / "user" / "mine").mkdir(parents=True)
+    (group / "cgroup.controllers").write_text("cpu memory pids")
+    for folder, content in (
+        (group, ""),
+        (group / "user", "memory pids"),
+        (group / "user/mine", ""),
+    ):
+        (folder / "cgroup.subtree_control").write_text(content)
+        (folder / "cgroup.procs").touch()
+    (tmp_path / "own").write_text(f"9:name=systemd:/\n{own}\n")
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOT", group)
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._OWN", tmp_path / "own")
+    make, remove = Path.mkdir, Path.rmdir
+    files = ["cgroup.procs", *(f"{name}.max" for name in controllers)]
+    files += ["memory.swap.max", "memory.oom.group", "memory.events"]
+
+    def make_group(folder, *words, **more):
+        make(folder, *words, **more)
+        for name in files if folder.name.startswith("mamamia-") else ():
+            (folder / name).touch()
+
+    def remove_group(folder):
+        for name in files if folder.name.startswith("mamamia-") else ():
+            (folder / name).unlink(missing_ok=True)
+        remove(folder)
+
+    monkeypatch.setattr(Path, "mkdir", make_group)
+    monkeypatch.setattr(Path, "rmdir", remove_group)
+    return group
+
+
+def test_a_group_of_version_2_holds_memory_and_processes_beside_ones_own(tmp_path, monkeypatch):
+    """Written after cgroups(7); no computer of ours has a group of version 2 to be had."""
+    folder = fake_groups(tmp_path, monkeypatch)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with control_group(40, 400_000_000) as group:
+        assert group.folder.parent == folder / "user"  # the nearest that hands memory on
+        assert group.holds_memory
+        files = {path.name: path.read_text() for path in group.folder.iterdir()}
+        assert files["memory.max"] == "400000000"
+        assert files["memory.swap.max"] == "0"
+        assert files["memory.oom.group"] == "1"
+        assert files["pids.max"] == str(40 + 32)
+        assert subprocess.run([*group.prefix, "/bin/echo", "in it"], check=True,
+                              capture_output=True).stdout == b"in it\n"  # fmt: skip
+        assert (group.folder / "cgroup.procs").read_text() == "0\n"
+        assert not group.is_out_of_memory()
+        (group.folder / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n")
+        assert group.is_out_of_memory()
+    assert list(folder.glob("**/mamamia-*")) == []
+
+
+def test_a_program_that_the_system_ended_for_memory_went_over_its_limit(
+    room, tmp_path, monkeypatch
+):
+    fake_groups(tmp_path, monkeypatch)
+    events = "oom 1\noom_kill 1\n"
+    make = external_run.control_group
+
+    @contextmanager
+    def group_that_ran_out(*limits):
+        with make(*limits) as group:
+            (group.folder / "memory.events").write_text(events)
+            yield group
+
+    monkeypatch.setattr(external_run, "control_group", group_that_ran_out)
+    done = run_foreign(tmp_path, "import os; os._exit(9)", room)
+    assert done.run.ending is Ending.MEMORY
+    events = "oom 0\noom_kill 0\n"
+    (tmp_path / "again").mkdir()
+    assert run_foreign(tmp_path / "again", "import os; os._exit(9)", room).run.ending is Ending.DIED
+
+
+@pytest.mark.parametrize("why", ["no memory is handed on", "no group can be made", "none of ours"])
+def test_without_a_group_nothing_stands_before_the_command(tmp_path, monkeypatch, why):
+    folder = fake_groups(
+        tmp_path, monkeypatch, own="" if why == "none of ours" else "0::/user/mine"
+    )
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    if why == "no memory is handed on":
+        (folder / "user/cgroup.subtree_control").write_text("pids")
+    if why == "no group can be made":
+        (folder / "user").rename(folder / "theirs")
+    with control_group(40, 400_000_000) as group:
+        assert group.prefix == ()
+        assert not group.holds_memory
+        assert not group.is_out_of_memory()
+
+
+def test_a_group_that_no_process_may_enter_is_not_used(tmp_path, monkeypatch):
+    folder = fake_groups(tmp_path, monkeypatch)
+    monkeypatch.setattr(
+        "napari_mamamia.segmentation.submission.cgroup._ENTER", 'false "$0" && exec "$@"'
+    )
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with control_group(40, 400_000_000) as group:
+        assert group.prefix == ()
+    assert list(folder.glob("**/mamamia-*")) == []
+
+
 def test_a_group_that_a_killed_process_left_goes_with_the_next_and_one_in_use_stays(
     tmp_path, monkeypatch
 ):
     for name in ("cgroup.procs", "mamamia-999999999-aa/x", f"mamamia-{os.getpid()}-bb/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / "cgroup.procs").touch()
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOTS", (tmp_path,))
+    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOT", tmp_path)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    with held_processes(5) as prefix:
-        assert prefix == ()  # no controller of processes here
+    with control_group(5, 10**9) as group:
+        assert group.prefix == ()  # no controller of processes here
     assert {one.name for one in tmp_path.glob("mamamia-*")} == {f"mamamia-{os.getpid()}-bb"}
 
 
@@ -378,13 +486,15 @@ def test_an_unknown_processor_has_no_filter_and_the_provenance_says_so():
     assert Isolation(kind, "bwrap", "1", has_filter=True).text.endswith(", system calls filtered")
     watched = Isolation(kind, "bwrap", "1", has_filter=True, holds_processes=False)
     assert watched.text.endswith(", processes counted by looking only")
+    counted = Isolation(kind, "bwrap", "1", has_filter=True, holds_memory=True)
+    assert counted.text.endswith(", memory counted by the system")
 
 
-def run_filter(content, architecture, number, first=0, second=0):
+def run_filter(content, architecture, number, first=0, second=0, third=0):
     """Return what a filter answers, by an interpreter of these few instructions of BPF."""
     import struct
 
-    data = {0: number, 4: architecture, 16: first, 24: second}
+    data = {0: number, 4: architecture, 16: first, 24: second, 32: third}
     steps = list(struct.iter_unpack("=HBBI", content))
     place, loaded = 0, 0
     while True:
@@ -419,6 +529,18 @@ X86, ARM = 0xC000003E, 0xC00000B7
         ("x86_64", X86, 135, 0x40000, 0, REFUSED),  # no random addresses
         ("x86_64", X86, 16, 1, 0x5401, ALLOW),  # ioctl
         ("x86_64", X86, 16, 1, 0x5412, REFUSED),  # types into the terminal
+        ("x86_64", X86, 56, 0x3D0F00, 0, ALLOW),  # clone, as threads are made
+        ("x86_64", X86, 56, 0x3D0B00, 0, REFUSED),  # a thread with open files of its own
+        ("x86_64", X86, 72, 1, 1, ALLOW),  # fcntl F_GETFD
+        ("x86_64", X86, 72, 1, 1031, REFUSED),  # F_SETPIPE_SZ
+        ("x86_64", X86, 72, 1, 38, 0x50000 | EINVAL),  # F_OFD_SETLKW
+        ("x86_64", X86, 157, 15, 0, ALLOW),  # prctl PR_SET_NAME
+        ("x86_64", X86, 157, 4, 0, REFUSED),  # PR_SET_DUMPABLE
+        ("x86_64", X86, 40, 0, 0, MISSING),  # sendfile
+        ("aarch64", ARM, 71, 0, 0, MISSING),  # sendfile
+        ("aarch64", ARM, 186, 0, 0, MISSING),  # msgget
+        ("aarch64", ARM, 40, 0, 0, REFUSED),  # mount, sendfile elsewhere
+        ("aarch64", ARM, 25, 1, 1031, REFUSED),
         ("aarch64", ARM, 63, 0, 0, ALLOW),  # read
         ("aarch64", ARM, 117, 0, 0, REFUSED),  # ptrace
         ("aarch64", ARM, 101, 0, 0, ALLOW),  # nanosleep, ptrace elsewhere
@@ -428,6 +550,22 @@ X86, ARM = 0xC000003E, 0xC00000B7
 )
 def test_the_filter_answers_each_call(machine, audit, number, first, second, expected):
     assert run_filter(call_filter(machine), audit, number, first, second) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "second", "third", "expected"),
+    [
+        (54, 1, 7, REFUSED),  # SO_SNDBUF
+        (54, 1, 8, REFUSED),  # SO_RCVBUF
+        (54, 1, 60, REFUSED),  # SO_ZEROCOPY
+        (54, 1, 2, ALLOW),  # SO_REUSEADDR
+        (54, 6, 7, ALLOW),  # TCP_SYNCNT
+        (436, 0, 4, ALLOW),  # close_range with CLOSE_RANGE_CLOEXEC
+        (436, 0, 2, 0x50000 | EINVAL),  # CLOSE_RANGE_UNSHARE
+    ],
+)
+def test_the_filter_looks_at_the_third_argument(number, second, third, expected):
+    assert run_filter(call_filter("x86_64"), X86, number, 0, second, third) == expected
 
 
 def test_a_call_is_let_through_where_a_card_may_need_it():

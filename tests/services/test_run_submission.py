@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -303,3 +306,102 @@ def test_an_ordinary_account_needs_no_such_option(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     found, _ = choose_isolation(SubmissionSettings(isolation=IsolationKind.NONE, consent=True))
     assert found.kind is IsolationKind.NONE
+
+
+ODD_OUTPUTS = """
+import os, socket
+raw = os.fsencode(str(out / "pred_segmentations"))
+for name in (b"A_1\\xff.nii.gz", b"A\\n1.nii.gz", b"x" * 255):
+    open(raw + b"/" + name, "wb").close()
+os.mkfifo(out / "pipe")
+socket.socket(socket.AF_UNIX).bind(str(out / "socket"))
+os.symlink("/dev/zero", out / "device")
+os.symlink("loop", out / "loop")
+"""
+
+
+def odd_submission(folder):
+    """Write one whose files have names of other systems, and links that lead nowhere."""
+    foreign.write_submission(folder, WRITE_MASKS + ODD_OUTPUTS.replace("\\\\", "\\"))
+    try:
+        for name in (b"w\xff\xe9.pth", b"a\nb.bin", b"back\\slash", b"y" * 255):
+            Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(name)
+        Path(os.fsdecode(os.fsencode(folder) + b"/d\xff")).mkdir()
+        Path(os.fsdecode(os.fsencode(folder) + b"/d\xff/x.json")).write_text("{}")
+    except OSError:
+        pytest.skip("this disk has names of UTF-8 only")
+    (folder / "loop").symlink_to("loop")
+    (folder / "gone").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe.txt")
+    return folder
+
+
+def sum_by_sha256sum(folder):
+    """Return the sum of the list that sha256sum writes, in the order of Python's paths."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    names = [os.fsencode(file.relative_to(folder)) for file in files]
+    listing = subprocess.run(["sha256sum", "--", *names], cwd=folder, capture_output=True,
+                             check=True).stdout  # fmt: skip
+    return subprocess.run(["sha256sum"], input=listing, capture_output=True, check=True).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes, pipes and sha256sum")
+def test_names_that_are_no_utf8_and_links_to_nowhere_stop_nothing(small_data_set, tmp_path, room):
+    folder = odd_submission(tmp_path / "odd")
+    out = tmp_path / "out"
+    words = ["--out", out, "--as-root", "--task", "segmentation", "--case", "A_1"]
+    done = mamamia("run-submission", folder, small_data_set, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 file(s) may run programs: w\ufffd\ufffd.pth" in done.stdout
+    assert sorted(path.name for path in (out / "pred_segmentations").iterdir()) == [
+        "A_1.json",
+        "A_1.nii.gz",
+    ]
+    expected = sum_by_sha256sum(folder).split()[0].decode()
+    assert json.loads((out / "submission.json").read_text())["sha256"] == expected
+    other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/s\xff"))
+    folder.rename(other)
+    done = mamamia("run-submission", other, small_data_set, *words, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((out / "submission.json").read_text("utf-8"))["name"] == "s\ufffd"
+
+
+def test_a_missing_masks_neighbours_are_shown_with_bytes_that_are_no_utf8(
+    small_data_set, tmp_path, room
+):
+    folder = foreign.write_submission(
+        tmp_path / "sub",
+        """
+        import os
+        (out / "pred_segmentations").mkdir()
+        open(os.fsencode(str(out)) + b"/pred_segmentations/A_1\\xff.nii.gz", "wb").close()
+        """,
+    )
+    words = ["--out", tmp_path / "out", "--as-root", "--task", "segmentation", "--case", "A_1"]
+    done = mamamia("run-submission", folder, small_data_set, *words)
+    assert done.returncode == 3
+    assert "wrote A_1\ufffd.nii.gz: name each mask exactly" in done.stdout + done.stderr
+
+
+KEEPS_SOCKETS = """
+import socket, time
+kept = []
+for _ in range(1000):
+    pair = socket.socketpair()
+    pair[0].setblocking(False)
+    try:
+        while True: pair[0].send(bytes(65536))
+    except BlockingIOError: kept.append(pair)
+time.sleep(20)
+"""
+
+
+def test_memory_of_the_kernel_is_named_in_the_failure(small_data_set, tmp_path, room):
+    folder = foreign.write_submission(tmp_path / "sub", KEEPS_SOCKETS)
+    words = ["--out", tmp_path / "out", "--as-root", "--task", "segmentation", "--case", "A_1"]
+    done = mamamia("run-submission", folder, small_data_set, *words, "--memory-limit", "0.2")
+    assert done.returncode == 3
+    assert (
+        "expected at most 0.2 GB of memory, but it took more (sockets most of all): allow more"
+    ) in (done.stdout + done.stderr).replace("\n", " ")
+    assert "(--memory-limit GB)" in done.stderr

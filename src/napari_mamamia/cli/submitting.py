@@ -116,12 +116,14 @@ def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
 
 
 def _print_submission(done: "SubmissionSummary", out: Path, settings: "SubmissionSettings") -> None:
+    from napari_mamamia.segmentation.submission.external import printable
+
     submission = done.submission
     size = f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB"
     print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
     print(f"licence     {submission.licence_line}\nisolation   {done.isolation.text}")
     if submission.programs:
-        names = ", ".join(submission.programs[:5])
+        names = printable(", ".join(submission.programs[:5]))
         print(f"programs    {len(submission.programs)} file(s) may run programs: {names}")
     _print_cases(done)
     for note in done.notes:

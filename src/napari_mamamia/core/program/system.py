@@ -270,6 +270,23 @@ def free_memory_bytes() -> int | None:
     return None
 
 
+def file_system_use(folder: str) -> tuple[int, int]:
+    """Return the bytes and the number of files on the file system of a folder; 0 on Windows.
+
+    Source: statvfs(3).
+
+    Raises
+    ------
+    OSError
+        If it cannot be asked.
+    """
+    if sys.platform == "win32":
+        return 0, 0
+    else:
+        state = os.statvfs(folder)
+        return (state.f_blocks - state.f_bfree) * state.f_frsize, state.f_files - state.f_ffree
+
+
 def process_peak_memory_bytes() -> int | None:
     """Return the highest resident memory of this process so far, None where nothing tells it.
 

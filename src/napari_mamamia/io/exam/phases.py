@@ -36,7 +36,7 @@ def find_phases(
 
     The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
     are left out, and those that `selection` leaves out; `allow_thin` takes one or two slices.
-    `time_s` of a phase is None where no element tells it.
+    `time_s` of a phase is None where no element tells it; `warnings` name what was assumed.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def find_phases(
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
-    return CaseFiles(folder.name, _list_sources(exam))
+    return CaseFiles(folder.name, _list_sources(exam), warnings=exam.warnings)
 
 
 @reads("a readable DICOM series", "export the series again")

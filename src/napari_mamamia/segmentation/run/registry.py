@@ -141,7 +141,10 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
 def require_runnable(card: ModelCard) -> None:
     """Raise `ModelError` with the reason unless a model can be run here."""
     if card.missing:
-        raise ModelError("; ".join(card.missing))
+        is_bundle = card.kind is ModelKind.MONAI_BUNDLE
+        raise ModelError(
+            "; ".join(card.missing), remedies=(Remedy(command="models wrap"),) * is_bundle
+        )
     if card.kind not in MODEL_KINDS:
         raise ModelError(
             f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "

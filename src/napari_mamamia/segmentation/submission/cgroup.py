@@ -1,7 +1,10 @@
-"""A control group for what root runs, so that the system counts its processes too.
+"""A control group for a room, in which the system itself counts its processes and memory.
 
-An ordinary account's processes are held by their limit (RLIMIT_NPROC), which does not bind root.
-Source: getrlimit(2), cgroups(7), the kernel's documents on the pids controller of both versions.
+Version 2 counts both, with what the kernel holds; it can be had by root, and by an account that the
+system gave groups of its own (systemd: a service or scope of the user). Version 1 is asked for
+processes alone, of root. An ordinary account's processes are held by their limit (RLIMIT_NPROC),
+which does not bind root.
+Source: getrlimit(2), cgroups(7), the kernel's documents on control groups of both versions.
 """
 
 import os
@@ -9,68 +12,108 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import is_root
 
-_ROOTS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, then version 2
+_ROOT: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
 _SLACK: Final = 32
 """Above the limit that is told, so that whoever looks sees it passed and says so."""
 _GONE_S: Final = 3.0
 _ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program
 
 
-def can_hold_processes() -> bool:
-    """Whether the system can limit what this process starts: by its account, or by a group."""
-    if not is_root():
-        return True
-    with held_processes(1) as prefix:
-        return bool(prefix)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A control group; `prefix` stands before a command that is to run in it.
+
+    Without a folder there is none, and the prefix is empty.
+    """
+
+    folder: Path | None = None
+    prefix: tuple[str, ...] = ()
+    holds_memory: bool = False
+
+    def is_out_of_memory(self) -> bool:
+        """Whether the system ended something in it for lack of memory."""
+        if self.folder is None or not self.holds_memory:
+            return False
+        with suppress(OSError, ValueError):
+            events = (self.folder / "memory.events").read_text("ascii").split()
+            return int(dict(zip(events[::2], events[1::2], strict=False)).get("oom_kill", 0)) > 0
+        return False
 
 
 @contextmanager
-def held_processes(limit: int) -> Iterator[tuple[str, ...]]:
-    """Yield what stands before a command so that it and all it starts are at most `limit` or so.
+def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
+    """Make a group of at most so many processes and so much memory, swap included.
 
-    Nothing for an ordinary account, which the system holds anyway, and where no group can be made.
-    The group is removed at the end; by then all that was in it must have been ended.
+    It is removed at the end; by then all that was in it must have been ended.
     """
-    group = _new_group(limit + _SLACK)
+    group = _new_group(processes + _SLACK, memory_bytes)
     try:
-        shell = find_program("sh")
-        if group is None or shell is None:
-            yield ()
-        else:
-            yield (shell, "-c", _ENTER, str(group / "cgroup.procs"))
+        yield group
     finally:
-        if group is not None:
-            _remove_group(group)
+        if group.folder is not None:
+            _remove_group(group.folder)
 
 
-def _new_group(limit: int) -> Path | None:
-    """Return the folder of a new group of at most `limit` processes, None where none can be."""
-    if not is_root():
-        return None
-    for root in _ROOTS:
-        group = root / f"mamamia-{os.getpid()}-{secrets.token_hex(6)}"
-        if not (root / "cgroup.procs").exists():
-            continue
-        _sweep_groups(root)
+def _new_group(processes: int, memory_bytes: int) -> Group:
+    shell = find_program("sh")
+    limits = {"pids.max": processes, "memory.max": memory_bytes}
+    for parent in _list_parents() if shell else ():
+        _sweep_groups(parent)
+        folder = parent / f"mamamia-{os.getpid()}-{secrets.token_hex(6)}"
         try:
-            group.mkdir()
+            folder.mkdir()
         except OSError:
             continue
-        try:
-            limits = group / "pids.max"  # there if the controller is
-            with limits.open("r+", encoding="utf-8") as file:
-                file.write(str(limit))
-        except OSError:
-            _remove_group(group)
-            continue
-        return group
-    return None
+        # Which files there are says which controllers there are.
+        held = [name for name, most in limits.items() if _write(folder / name, most)]
+        prefix = (str(shell), "-c", _ENTER, str(folder / "cgroup.procs"))
+        # An account may make a group and yet not move a process into it.
+        if held and answer_of((*prefix, str(shell), "-c", ":"), _GONE_S).is_good:
+            if "memory.max" in held:
+                _write(folder / "memory.swap.max", 0)
+                _write(folder / "memory.oom.group", 1)
+            return Group(folder, prefix, "memory.max" in held)
+        _remove_group(folder)
+    return Group()
+
+
+def _list_parents() -> Iterator[Path]:
+    """Yield where a group may be made: version 2 beside this process's own, then version 1.
+
+    A group of version 2 that has processes can have no group below it that is limited, so the
+    groups above are tried, from the nearest on.
+    """
+    own = ""
+    with suppress(OSError):
+        lines = _OWN.read_text("utf-8", errors="replace").splitlines()
+        own = next((line[3:] for line in lines if line.startswith("0::/")), "")
+    if own and (_ROOT / "cgroup.controllers").exists():
+        place = _ROOT / own.lstrip("/")
+        for parent in (place, *place.parents):
+            with suppress(OSError):
+                if "memory" in (parent / "cgroup.subtree_control").read_text("ascii").split():
+                    yield parent
+            if parent == _ROOT:
+                break
+    if is_root():
+        yield from (root for root in (_ROOT / "pids", _ROOT) if (root / "cgroup.procs").exists())
+
+
+def _write(file: Path, number: int) -> bool:
+    """Write to a file of a group if it is there; return whether that worked."""
+    with suppress(OSError), file.open("r+", encoding="ascii") as stream:
+        stream.write(str(number))
+        return True
+    return False
 
 
 def _sweep_groups(root: Path) -> None:

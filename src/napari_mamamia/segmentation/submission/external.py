@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
 
@@ -175,7 +176,7 @@ def read_submission(path: Path) -> Submission:
     there = {entry.name for entry in folder.iterdir()}
     return Submission(
         folder=folder,
-        name=folder.name,
+        name=readable_name(folder.name),
         sha256=_sum_files(folder, files),
         files=len(files),
         n_bytes=sum(file.stat().st_size for file in files),
@@ -187,7 +188,7 @@ def read_submission(path: Path) -> Submission:
         ),
         names_room=any(INGESTED in text for text in texts),
         programs=tuple(
-            file.relative_to(folder).as_posix()
+            readable_name(file.relative_to(folder).as_posix())
             for file in files
             if file.suffix.lower() in _PROGRAMS
         ),
@@ -277,8 +278,18 @@ def _read_text(file: Path) -> str:
 
 
 def _sum_files(folder: Path, files: list[Path]) -> str:
-    lines = (f"{sha256_of(file)}  {file.relative_to(folder).as_posix()}\n" for file in files)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    """Return the SHA-256 of the list that ``sha256sum`` would write of the files.
+
+    That writes a line break or backslash in a name as two characters, after a backslash before the
+    line: else a name could hold the line of another file.
+    """
+    lines = hashlib.sha256()
+    for file in files:
+        name, mark = file.relative_to(folder).as_posix(), ""
+        if "\n" in name or "\\" in name:
+            name, mark = name.replace("\\", "\\\\").replace("\n", "\\n"), "\\"
+        lines.update(os.fsencode(f"{mark}{sha256_of(file)}  {name}\n"))
+    return lines.hexdigest()
 
 
 def _read_licence(folder: Path) -> str:
@@ -289,4 +300,8 @@ def _read_licence(folder: Path) -> str:
 
 
 def _is_inside(entry: Path, folder: Path) -> bool:
-    return entry.resolve().is_relative_to(folder.resolve())
+    """Whether an entry leads to something in the folder; a link that leads to itself does not."""
+    try:
+        return entry.resolve(strict=True).is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # the latter for loops, before Python 3.13
+        return False

@@ -14,7 +14,7 @@ from napari_mamamia.core.errors import ModelError, Remedy
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import account, is_root
-from napari_mamamia.segmentation.submission.cgroup import can_hold_processes
+from napari_mamamia.segmentation.submission.cgroup import control_group
 from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
@@ -33,7 +33,8 @@ class Isolation:
     """A way to run a program in a closed room; `image` is a container's.
 
     `has_filter` says whether bubblewrap is handed a filter of system calls, `holds_processes`
-    whether the system counts its processes; containers have their own of both.
+    whether the system counts its processes, `holds_memory` whether it counts its memory too;
+    containers have their own of all.
     """
 
     kind: IsolationKind
@@ -42,6 +43,7 @@ class Isolation:
     image: str = ""
     has_filter: bool = False
     holds_processes: bool = True
+    holds_memory: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -57,6 +59,7 @@ class Isolation:
         if self.kind is IsolationKind.BUBBLEWRAP:
             image = ", system calls filtered" if self.has_filter else ", system calls not filtered"
             image += "" if self.holds_processes else ", processes counted by looking only"
+            image += ", memory counted by the system" if self.holds_memory else ""
         return f"isolated by {self.kind.value} {self.version}{image}".replace("  ", " ")
 
 
@@ -226,13 +229,16 @@ def _try_bubblewrap() -> Isolation | str:
     if tried is None:
         version = _try_command([program, "--version"], wanted=True) or ""
         number = version.rpartition(" ")[2]
-        return Isolation(
-            IsolationKind.BUBBLEWRAP,
-            program,
-            number,
-            has_filter=has_filter,
-            holds_processes=can_hold_processes(),
-        )
+        with control_group(1, 2**30) as group:
+            return Isolation(
+                IsolationKind.BUBBLEWRAP,
+                program,
+                number,
+                has_filter=has_filter,
+                # The system limits the processes of an ordinary account, but not root's.
+                holds_processes=not is_root() or bool(group.prefix),
+                holds_memory=group.holds_memory,
+            )
     if "nknown option" in tried:
         return f"bubblewrap is too old ({tried}): version 0.8 or later is needed"
     return (

@@ -28,15 +28,18 @@ class RunLimits:
     seconds
         Wall-clock time, the start of Python and the loading of weights counted.
     memory_bytes
-        Resident memory of all its processes together.
+        Memory of all its processes together, with what the kernel and its folders in memory hold
+        for them: `resources.RESOURCES`.
     processes
         Processes at one time (and threads, where the system counts them).
     output_bytes
-        Files that it writes, together.
+        Files that it writes, together, and those that it keeps without a name.
     log_bytes
         What is kept of its prints; more is counted and dropped, which ends nothing.
     scratch_bytes
         Each of its temporary folders, which lie in memory.
+    handles
+        Open files, pipes, sockets, file locks and watches of epoll of all its processes together.
     """
 
     seconds: float = CHALLENGE_SECONDS
@@ -45,11 +48,19 @@ class RunLimits:
     output_bytes: int = 20 * GIGABYTE
     log_bytes: int = 2 * 2**20
     scratch_bytes: int = 2 * GIGABYTE
+    handles: int = 65_536
 
     def __post_init__(self) -> None:
         if not self.memory_bytes:
             object.__setattr__(self, "memory_bytes", usual_memory_bytes())
-        for name in ("seconds", "memory_bytes", "processes", "output_bytes", "log_bytes"):
+        for name in (
+            "seconds",
+            "memory_bytes",
+            "processes",
+            "output_bytes",
+            "log_bytes",
+            "handles",
+        ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"the limit {name} must be above 0, got {getattr(self, name)}")
 
@@ -66,14 +77,15 @@ class Ending(StrEnum):
     MEMORY = "memory limit"
     PROCESSES = "process limit"
     OUTPUT = "output limit"
+    HANDLES = "handle limit"
 
 
 @dataclass(frozen=True, slots=True)
 class RunOfSubmission:
     """How a run ended, why in plain words ("" if it finished), and what it used.
 
-    `peak_bytes` is the highest resident memory that was seen of all its processes together, None
-    where nothing tells it. `dropped_bytes` of its prints are not in the log.
+    `peak_bytes` is the most memory that was counted of all its processes together, None where
+    nothing tells it. `dropped_bytes` of its prints are not in the log.
     """
 
     ending: Ending

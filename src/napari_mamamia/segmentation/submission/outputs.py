@@ -17,6 +17,7 @@ import numpy as np
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import MamamiaError, ModelError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.data_set.volumes import read_header, read_labels
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.submission.external import printable, require_plain_file
@@ -88,7 +89,7 @@ def _mask_file(output: Path, case_id: str) -> Path:
         )
     path = folder / f"{case_id}.nii.gz"
     if not os.path.lexists(path):
-        names = sorted(entry.name for entry in folder.iterdir())
+        names = sorted(readable_name(entry.name) for entry in folder.iterdir())
         there = printable(", ".join(names[:_SHOWN])) if names else "nothing"
         raise ModelError(
             f"the submission should write {MASKS}/{case_id}.nii.gz, but wrote {there}: name each "

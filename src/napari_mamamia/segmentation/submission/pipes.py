@@ -92,17 +92,24 @@ def verdict(
     code: int | None,
     limits: RunLimits,
     wording: Wording,
+    largest: str = "",
 ) -> tuple[Ending, str]:
-    """Return how it ended and the reason in three parts."""
+    """Return how it ended and the reason in three parts.
+
+    `largest` names the kind of memory that it held most of.
+    """
+    most = f" ({largest} most of all)" if largest and ending is Ending.MEMORY else ""
     texts = {
         Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
         f"it took longer: allow more time or make {wording.model} faster",
         Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
-        f"it took more: allow more or make {wording.model} smaller",
+        f"it took more{most}: allow more or make {wording.model} smaller",
         Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
         "look at its log",
         Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
-        "it wrote more: look at its log",
+        "it wrote more, or kept more without a name: look at its log",
+        Ending.HANDLES: f"expected at most {limits.handles} open files, pipes, sockets and file "
+        "locks, but it had more: look at its log",
     }
     if ending is not None:
         return ending, texts[ending]

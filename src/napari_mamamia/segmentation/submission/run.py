@@ -18,8 +18,9 @@ from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import Process, answer_of, end_group, start, wait_for
 from napari_mamamia.core.progress import Progress, forward_progress
-from napari_mamamia.segmentation.submission.cgroup import held_processes
+from napari_mamamia.segmentation.submission.cgroup import Group, control_group
 from napari_mamamia.segmentation.submission.external import Submission
+from napari_mamamia.segmentation.submission.held import Held, Inventory
 from napari_mamamia.segmentation.submission.isolation import (
     SCRATCH,
     Isolation,
@@ -56,49 +57,63 @@ _POLL_S: Final = 0.1
 _START_S: Final = 1.0
 _START_POLL_S: Final = 0.02  # a short program would end between two looks
 _FOLDER_POLL_S: Final = 2.0
+_COUNT_S: Final = 0.005  # for the inventory at each look
 _MB: Final = 10**6
 _LEAST_BYTES: Final = 64 * 2**10
 
 
-def guarded(
-    process: Process,
-    isolation: Isolation,
-    limits: RunLimits,
-    output: Path,
-    n_masks: int,
-) -> tuple[Ending | None, int | None]:
-    """Wait until a process ends (None) or goes over a limit.
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of a process: the limit that it went over, None if it ended by itself.
 
-    The second result is the highest resident memory that was seen of it and all that it started,
-    in bytes; None where nothing tells it. Nothing is ended here.
+    `peak_bytes` is the most memory that was counted, 0 where nothing tells it, `largest` the kind
+    of it that was most; `output_bytes` are those of files with a name.
+    """
+
+    ending: Ending | None = None
+    peak_bytes: int = 0
+    largest: str = ""
+    output_bytes: int = 0
+
+
+def _guard(
+    process: Process, isolation: Isolation, limits: RunLimits, layout: Layout, n_masks: int
+) -> _Seen:
+    """Wait until a process ends or goes over a limit. Nothing is ended here.
 
     Parameters
     ----------
-    output
-        The folder that it writes to.
     n_masks
         Above 1, the progress counts the masks that are there.
     """
     started = time.monotonic()
+    output = layout.output[0]
     next_look = started + _FOLDER_POLL_S
-    peak = 0
+    seen = _Seen()
     watched = can_watch() and isolation.kind not in (IsolationKind.DOCKER, IsolationKind.PODMAN)
+    inside = layout.output[1] if isolation.is_closed else str(output)
+    inventory = Inventory(process.pid, output, inside, limits.handles) if watched else None
     while True:
         now = time.monotonic()
-        if watched:
+        if inventory is not None:
             use = _use_of(process.pid, now - started, isolation)
-            peak = max(peak, use.resident_bytes)
-            if (over := _judge_use(use, limits)) is not None:
-                return over, peak
-        if wait_for(process, _choose_pause(now - started)):
-            return None, peak or None
-        if now >= next_look:
+            inventory.go_on(_COUNT_S)
+            overs = [_judge_use(use, held, seen, limits) for held in inventory.counts]
+            seen.ending = next((over for over in overs if over is not None), None)
+            if any(_is_output_over(held, seen, output, limits) for held in inventory.counts):
+                seen.ending = seen.ending or Ending.OUTPUT
+        has_ended = seen.ending is None and wait_for(process, _choose_pause(now - started))
+        if has_ended or now >= next_look:
             next_look = now + _FOLDER_POLL_S
-            if _folder_bytes(output, limits.output_bytes) > limits.output_bytes:
-                return Ending.OUTPUT, peak or None
-        if now - started > limits.seconds:
-            return Ending.TIME, peak or None
-        forward_progress(_describe_progress(now - started, limits.seconds, peak, output, n_masks))
+            seen.output_bytes = _folder_bytes(output, limits.output_bytes)
+            if seen.output_bytes > limits.output_bytes:
+                seen.ending = seen.ending or Ending.OUTPUT
+        if now - started > limits.seconds and not has_ended:
+            seen.ending = seen.ending or Ending.TIME
+        if has_ended or seen.ending is not None:
+            return seen
+        text = _describe_progress(now - started, limits.seconds, seen.peak_bytes, output, n_masks)
+        forward_progress(text)
 
 
 def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
@@ -107,10 +122,25 @@ def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
     return tree_use(pid, SCRATCH if isolation.kind is IsolationKind.BUBBLEWRAP else ())
 
 
-def _judge_use(use: TreeUse, limits: RunLimits) -> Ending | None:
+def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Ending | None:
+    """Note what is used now and return the first limit that is passed."""
+    memory = {**use.held_bytes, **held.memory(use.shared_bytes)}
+    if (total := sum(memory.values())) > seen.peak_bytes:
+        seen.peak_bytes, seen.largest = total, max(memory, key=lambda kind: memory[kind])
     if use.processes > limits.processes:
         return Ending.PROCESSES
-    return Ending.MEMORY if use.resident_bytes > limits.memory_bytes else None
+    if total > limits.memory_bytes:
+        return Ending.MEMORY
+    return Ending.HANDLES if held.handles > limits.handles else None
+
+
+def _is_output_over(held: Held, seen: _Seen, output: Path, limits: RunLimits) -> bool:
+    """Whether files with and without a name are too much together."""
+    if held.output(seen.output_bytes) <= limits.output_bytes:
+        return False
+    # Some that had a name at the last look may have none now, and count once.
+    seen.output_bytes = _folder_bytes(output, limits.output_bytes)
+    return held.output(seen.output_bytes) > limits.output_bytes
 
 
 def _choose_pause(seconds: float) -> float:
@@ -232,11 +262,14 @@ def run_in_room(
             room.input.write(_limit_order(layout.order, limits).encode() + b"\n")
             room.input.flush()
         started = time.monotonic()
-        ending, peak = guarded(room.process, isolation, limits, layout.output[0], wording.n_masks)
+        seen = _guard(room.process, isolation, limits, layout, wording.n_masks)
         seconds = time.monotonic() - started
+        cause = seen.ending or (Ending.MEMORY if room.group.is_out_of_memory() else None)
     code = room.process.returncode
-    ending, reason = verdict(ending, room.events, code, limits, wording)
-    return RunOfSubmission(ending, reason, seconds, peak, room.printed.dropped_bytes)
+    ending, reason = verdict(cause, room.events, code, limits, wording, seen.largest)
+    return RunOfSubmission(
+        ending, reason, seconds, seen.peak_bytes or None, room.printed.dropped_bytes
+    )
 
 
 def _limit_order(order: str, limits: RunLimits) -> str:
@@ -255,6 +288,7 @@ class _Room:
     input: IO[bytes]
     printed: LogPipe
     events: EventPipe
+    group: Group
 
 
 @contextmanager
@@ -268,10 +302,10 @@ def _start_room(
         own_environment = child_environment()  # the client's; the container gets none of it
     spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
     content = call_filter(spared=spared) if isolation.has_filter else None
-    with _hold_processes(isolation, limits) as group:
+    with _hold_room(isolation, limits) as group:
         with nullcontext() if content is None else filter_file(content) as number:
             process = start(
-                (*group, *_make_command(layout, isolation, limits, name, number)),
+                (*group.prefix, *_make_command(layout, isolation, limits, name, number)),
                 environment=own_environment,
                 folder=work,
                 kept_files=() if number is None else (number,),
@@ -285,18 +319,16 @@ def _start_room(
             readers += [printed, events]
             for reader in readers:
                 reader.start()
-            yield _Room(process, process.stdin, printed, events)
+            yield _Room(process, process.stdin, printed, events, group)
         finally:
             _end_room(process, readers, isolation, name)
 
 
-def _hold_processes(
-    isolation: Isolation, limits: RunLimits
-) -> AbstractContextManager[tuple[str, ...]]:
-    """Return what holds a room's processes; a container has its own limit."""
+def _hold_room(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[Group]:
+    """Return the control group that holds a room; a container has its own."""
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
-        return nullcontext(())
-    return held_processes(limits.processes)
+        return nullcontext(Group())
+    return control_group(limits.processes, limits.memory_bytes)
 
 
 def _make_command(

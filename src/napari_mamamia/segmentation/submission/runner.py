@@ -28,6 +28,9 @@ from typing import Any, Final, TextIO
 OWN_TASK: Final = "own"
 """The task of a module of this software: its ``main`` gets the order."""
 
+PROCESS_HANDLES: Final = 8192
+"""Open files of one process, which also bounds those in transit in sockets."""
+_PENDING_SIGNALS: Final = 4096
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
 _EXIT_ALONE: Final = 3
@@ -150,7 +153,10 @@ def _write_table(returned: object, step: str, output: Path) -> None:
 
 
 def _set_limits(order: Mapping[str, Any]) -> None:
-    """Limit file size and number of processes."""
+    """Limit file size, processes, open files, and what the kernel queues for messages and signals.
+
+    A limit of the account that is lower stays.
+    """
     try:
         resource: Any = import_module("resource")
     except ImportError:  # Windows
@@ -159,12 +165,17 @@ def _set_limits(order: Mapping[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, order["file_bytes"]),
         (resource.RLIMIT_NPROC, order["processes"]),
+        (resource.RLIMIT_NOFILE, PROCESS_HANDLES),
+        (getattr(resource, "RLIMIT_MSGQUEUE", None), 0),
+        (getattr(resource, "RLIMIT_SIGPENDING", None), _PENDING_SIGNALS),
     )
     for what, most in limits:
-        with suppress(OSError, ValueError):
-            hard = resource.getrlimit(what)[1]
-            allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(what, (allowed, allowed))
+        with suppress(OSError, ValueError, TypeError):  # other systems lack some
+            soft, hard = resource.getrlimit(what)
+            allowed = [
+                most if old == resource.RLIM_INFINITY else min(most, old) for old in (soft, hard)
+            ]
+            resource.setrlimit(what, tuple(allowed))
 
 
 def _end_when_alone() -> None:
@@ -196,7 +207,7 @@ def _list_children() -> list[int]:
             fields = (
                 (entry / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
             )
-            if fields[1] == pid and fields[0] != "Z":
+            if fields[1] == pid:  # an ended one may have threads that go on
                 children.append(int(entry.name))
     return children
 

@@ -2,8 +2,8 @@
 
 A closed room hides files and the network; what is left is the kernel itself. No submission needs to
 mount, trace, load modules, make rooms of its own, or talk past the network (``AF_VSOCK`` reaches a
-virtual machine's host in every network namespace), and memory that no process maps would not be
-counted (``memfd_create``, ``shmget``).
+virtual machine's host in every network namespace). What would hold memory or files out of sight of
+the count (`held`) is refused too: each row of `resources.RESOURCES` that is denied is refused here.
 Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h; the numbers are those of
 asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's default one.
 """
@@ -12,10 +12,10 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from errno import EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP, EPERM
 from typing import Final
 
 _FORBIDDEN: Final = """
@@ -35,18 +35,37 @@ _FORBIDDEN: Final = """
     _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
 """
 """Name, number on x86_64, number on aarch64 ("-": not there)."""
+_LACKING: Final = """
+    msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
+    sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
+    seccomp 317 277
+"""
+"""As `_FORBIDDEN`; programs have another way, or none, on a system that lacks these."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
 _FAMILIES: Final = (1, 2, 10)
 """AF_UNIX, AF_INET and AF_INET6: what libraries use within a computer."""
 _OWN_PERSONALITIES: Final = (0, 0xFFFFFFFF)
-_TERMINAL_INPUT: Final = (0x5412, 0x541C)
+_THREAD: Final = 0x00010000
+_SHARES_FILES: Final = 0x00000400
+"""CLONE_THREAD and CLONE_FILES: /proc/PID/fd shows one table of open files for all threads."""
+_UNSHARES_FILES: Final = 2
+"""CLOSE_RANGE_UNSHARE of linux/close_range.h."""
+_TERMINAL_INPUT: Final = {0x5412: EPERM, 0x541C: EPERM}
 """TIOCSTI and TIOCLINUX, which type into a terminal. Source: asm-generic/ioctls.h."""
+_SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
+"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks name no process. Source: linux/fcntl.h."""
+_BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
+"""SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
+_SOCKET_LEVEL: Final = 1
+_OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
+"""PR_SET_DUMPABLE: others may not see what a process without it has open; PR_SET_SECCOMP: filters
+of its own, in memory of the kernel. Source: prctl(2)."""
 _X32: Final = 0x40000000
 """Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
 
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 """Places in struct seccomp_data; of arguments the lower half, little endian."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW: Final = 0x7FFF0000
@@ -64,11 +83,16 @@ class _Machine:
     socket: int
     personality: int
     ioctl: int
+    fcntl: int
+    setsockopt: int
+    prctl: int
+    close_range: int
+    fallocate: int
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 1, 56, 435, 41, 135, 16),
-    "aarch64": _Machine(0xC00000B7, 2, 220, 435, 198, 92, 29),
+    "x86_64": _Machine(0xC000003E, 1, 56, 435, 41, 135, 16, 72, 54, 157, 436, 285),
+    "aarch64": _Machine(0xC00000B7, 2, 220, 435, 198, 92, 29, 25, 208, 167, 436, 47),
 }
 
 
@@ -105,33 +129,59 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
     if machine.column == 1:
         yield _make_step(_JUMP_ABOVE, _X32, otherwise=1)
         yield _make_step(_RETURN, _ERROR | ENOSYS)
-    for entry in _FORBIDDEN.split(","):
-        name, number = entry.split()[0], entry.split()[machine.column]
-        if number != "-" and name not in spared:
-            yield from _match_call(int(number), _make_step(_RETURN, _ERROR | EPERM))
+    for calls, error in ((_FORBIDDEN, EPERM), (_LACKING, ENOSYS)):
+        for entry in calls.split(","):
+            name, number = entry.split()[0], entry.split()[machine.column]
+            if number != "-" and name not in spared:
+                yield from _match_call(int(number), _make_step(_RETURN, _ERROR | error))
     # flags of clone3 lie in memory, where no filter looks; libraries fall back to clone
     yield from _match_call(machine.clone3, _make_step(_RETURN, _ERROR | ENOSYS))
     yield from _match_call(
         machine.clone,
         _make_step(_LOAD, _FIRST),
-        _make_step(_JUMP_BITS, _NEW_ROOMS, otherwise=1),
+        _make_step(_JUMP_BITS, _NEW_ROOMS, then=2),
+        _make_step(_JUMP_BITS, _THREAD, otherwise=2),
+        _make_step(_JUMP_BITS, _SHARES_FILES, then=1),
         _make_step(_RETURN, _ERROR | EPERM),
         _make_step(_RETURN, _ALLOW),
     )
+    yield from _match_call(
+        machine.close_range,
+        _make_step(_LOAD, _THIRD),
+        _make_step(_JUMP_BITS, _UNSHARES_FILES, otherwise=1),
+        _make_step(_RETURN, _ERROR | EINVAL),
+        _make_step(_RETURN, _ALLOW),
+    )
+    # Space taken without a byte written; libraries write zeros instead.
+    yield from _match_call(machine.fallocate, _make_step(_RETURN, _ERROR | EOPNOTSUPP))
     yield from _allow_only(machine.socket, _FIRST, _FAMILIES, EAFNOSUPPORT)
     yield from _allow_only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
+    yield from _refuse_values(machine.ioctl, _SECOND, _TERMINAL_INPUT)
+    yield from _refuse_values(machine.fcntl, _SECOND, _SIZES)
+    yield from _refuse_values(machine.prctl, _FIRST, _OF_ITSELF)
+    is_other_level = (
+        _make_step(_LOAD, _SECOND),
+        _make_step(_JUMP_EQUAL, _SOCKET_LEVEL, then=1),
+        _make_step(_RETURN, _ALLOW),
+    )
+    yield from _refuse_values(machine.setsockopt, _THIRD, _BUFFERS, is_other_level)
+    yield _make_step(_RETURN, _ALLOW)
+
+
+def _refuse_values(
+    number: int, argument: int, errors: Mapping[int, int], before: tuple[bytes, ...] = ()
+) -> Iterator[bytes]:
+    """Yield the steps that refuse a call with some values of an argument; `before` come first."""
     refusals = (
         step
-        for request in _TERMINAL_INPUT
+        for value, error in errors.items()
         for step in (
-            _make_step(_JUMP_EQUAL, request, otherwise=1),
-            _make_step(_RETURN, _ERROR | EPERM),
+            _make_step(_JUMP_EQUAL, value, otherwise=1),
+            _make_step(_RETURN, _ERROR | error),
         )
     )
-    yield from _match_call(
-        machine.ioctl, _make_step(_LOAD, _SECOND), *refusals, _make_step(_RETURN, _ALLOW)
-    )
-    yield _make_step(_RETURN, _ALLOW)
+    allow = _make_step(_RETURN, _ALLOW)
+    yield from _match_call(number, *before, _make_step(_LOAD, argument), *refusals, allow)
 
 
 def _allow_only(

@@ -13,6 +13,7 @@ from pathlib import Path
 from napari_mamamia.core import progress
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.system import is_root
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting
@@ -198,7 +199,10 @@ def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, objec
         "files": submission.files,
         "bytes": submission.n_bytes,
         "licence": submission.licence or None,
-        "mounted_at": [INGESTED, *(f"{INGESTED}/{name}" for name in submission.layouts)],
+        "mounted_at": [
+            INGESTED,
+            *(f"{INGESTED}/{readable_name(name)}" for name in submission.layouts),
+        ],
         "may_run_programs_when_loaded": submission.programs,
         "isolation": run.isolation.text,
         "as_root": is_root(),
