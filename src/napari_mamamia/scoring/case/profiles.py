@@ -78,14 +78,20 @@ class UnusableReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnusableRules:
-    """What each kind of unusable case is worth: `empty` for one, `otherwise` for all the rest."""
+    """What a case without a usable prediction is worth under a profile.
 
-    otherwise: UnusableRule = UnusableRule.LEAST_FAVOURABLE
-    empty: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+    `empty_is_value` says that the profile's source defines an empty prediction: its Dice and NormHD
+    count as any other case's, whatever `rule` says of the rest.
+    """
 
-    def of(self, reason: UnusableReason) -> UnusableRule:
-        """Return the rule for one reason."""
-        return self.empty if reason is UnusableReason.EMPTY else self.otherwise
+    rule: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+    empty_is_value: bool = False
+
+    def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
+        """Return the rule for one reason, None where the case has a value; `rule` replaces ours."""
+        if self.empty_is_value and reason is UnusableReason.EMPTY:
+            return None
+        return rule or self.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,7 @@ class Profile:
 
 OFFICIAL_CODE: Final = Profile(
     name="official-code",
-    version=2,
+    version=3,
     source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
     grid_rule=GridRule.SAME_SHAPE,
     overlap_foreground=Foreground.ONE,
@@ -158,15 +164,14 @@ OFFICIAL_CODE: Final = Profile(
     norm_hd_both_empty=0.0,
     norm_hd_one_empty=1.0,
     missing_prediction=MissingPrediction.NOT_SCORED,
-    # The scripts stop at such a case, and NormHD has no worst value; they do score an empty one.
-    unusable=UnusableRules(UnusableRule.REJECT, UnusableRule.LEAST_FAVOURABLE),
+    # The scripts stop at such a case, and NormHD has no worst value; an empty one they do define.
+    unusable=UnusableRules(UnusableRule.REJECT, empty_is_value=True),
     most_labels=None,
     departures=(
         "their fairness and ranking of Task 1 come out NaN (rows of metrics are appended and not "
         "joined), ours follow the formula that they state; they stop at a case without a usable "
-        "prediction, here such a submission has no ranked number; an empty prediction is scored as "
-        "there (Dice 0, NormHD 1), in fairness and ranking score as least favourable; a case that "
-        "the clinical table lacks is in no group"
+        "prediction, here such a submission has no official number; a case that the clinical table "
+        "lacks is in no group"
     ),
 )
 

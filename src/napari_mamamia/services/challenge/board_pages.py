@@ -220,6 +220,9 @@ def _say_remark(row: BoardRow) -> str:
     reasons = [f"{n} {name}" for name, n in row.unusable]
     texts = [hide_places(row.reason)] if row.rank is None else []
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
+    if row.guarded_score is not None:
+        least = number(row.guarded_score, 4)
+        texts.append(f"guarded score {least}: its empty predictions at their least favourable")
     texts += ["scores as given"] if row.is_as_given else []
     return "; ".join(texts)
 

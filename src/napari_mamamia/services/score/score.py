@@ -289,10 +289,12 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Return the cohort's numbers of cases that were scored already.
+    """Return the cohort's numbers of cases that were scored already: the only way to them.
 
-    `failures` go into the result as they are, `n_cases` counts cases without a row too.
+    The same rows give the same bits, in whatever order. `failures` go into the result as they are,
+    `n_cases` counts cases without a row too.
     """
+    rows = tuple(sorted((_fill_empty(row, settings.profile) for row in rows), key=_case_id))
     # Between steps of some 100 ms with 100,000 cases, so that a window is never without a sign of
     # life.
     report_progress(0, 1, _TAKING)
@@ -326,6 +328,18 @@ def cohort_numbers(
         resampling=settings.resampling,
         cohort=own_cohort,
     )
+
+
+def _case_id(row: CaseScore) -> str:
+    return row.case_id
+
+
+def _fill_empty(row: CaseScore, profile: Profile) -> CaseScore:
+    """Return the row of an empty prediction with the numbers that the profile defines for it."""
+    if row.status is not ScoreStatus.PREDICTION_EMPTY or not profile.unusable.empty_is_value:
+        return row
+    norm_hd = profile.norm_hd_one_empty if isnan(row.norm_hd) else row.norm_hd
+    return replace(row, dsc=0.0, norm_hd=norm_hd)
 
 
 def _score_cases(
