@@ -13,8 +13,10 @@ class Foreground(StrEnum):
 
     CHOSEN_LABEL = "chosen_label"
     """The label that the user chose; else any value above 0, in soft masks at least 0.5."""
+    MASK = "mask"
+    """The value 1, in soft masks at least 0.5, and 255 where it is the only value; 2 is none."""
     ONE = "one"
-    """The value 1 only: 255 or 2 is background."""
+    """The value 1 as it is stored, whatever the values mean: 255, 2 and 0.9 are background."""
     UINT8 = "uint8"
     """What is not 0 after conversion to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0. Other
     labels stay apart, so that the border between two labels is contour."""
@@ -103,8 +105,7 @@ class Profile:
     (None: not cut). `overlap_both_empty` is Dice and IoU of two empty masks (of one, both are 0 by
     their formulas). None means undefined: left out of means and counted. `version` rises with each
     change of a number. `source` names where the definitions come from. `unusable` says what a case
-    is worth whose prediction cannot be used; a prediction with more than `most_labels` different
-    values (None: any number) is one, unless it is a soft mask, all values of which lie in 0 to 1.
+    is worth whose prediction cannot be used.
     `departures` says where the numbers leave the source, for the head of a report.
     """
 
@@ -123,8 +124,12 @@ class Profile:
     norm_hd_one_empty: float
     missing_prediction: MissingPrediction
     unusable: UnusableRules = UnusableRules()
-    most_labels: int | None = 255
     departures: str = ""
+
+    @property
+    def takes_any_values(self) -> bool:
+        """Whether values count as they are stored; else `core.case.foreground` says what is one."""
+        return self.overlap_foreground is Foreground.ONE
 
     @property
     def worst_norm_hd(self) -> float:
@@ -166,7 +171,6 @@ OFFICIAL_CODE: Final = Profile(
     missing_prediction=MissingPrediction.NOT_SCORED,
     # The scripts stop at such a case, and NormHD has no worst value; an empty one they do define.
     unusable=UnusableRules(UnusableRule.REJECT, empty_is_value=True),
-    most_labels=None,
     departures=(
         "their fairness and ranking of Task 1 come out NaN (rows of metrics are appended and not "
         "joined), ours follow the formula that they state; they stop at a case without a usable "
@@ -177,11 +181,11 @@ OFFICIAL_CODE: Final = Profile(
 
 PAPER: Final = Profile(
     name="paper",
-    version=2,
+    version=3,
     source="what the challenge's paper says: arXiv 2603.01250v2",
     grid_rule=GridRule.SAME_PLACE,
-    overlap_foreground=Foreground.ONE,
-    distance_foreground=Foreground.ONE,
+    overlap_foreground=Foreground.MASK,
+    distance_foreground=Foreground.MASK,
     distance=Distance.HAUSDORFF_MM,
     divisor=150.0,
     norm_hd_limit=1.0,
@@ -194,7 +198,7 @@ PAPER: Final = Profile(
 
 CLINICAL: Final = Profile(
     name="clinical",
-    version=2,
+    version=3,
     source="our default: HD95 in mm, undefined stays undefined; divisor and limit as in the paper",
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.CHOSEN_LABEL,

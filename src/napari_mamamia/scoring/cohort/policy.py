@@ -100,8 +100,9 @@ def count_cases(
 ) -> CountedCases:
     """Return the cases that count, of scored rows; `rule` takes the place of the profile's.
 
-    An empty prediction that the profile defines is a case like any other. Cases without a reference are passed over, and those that are undefined by the profile (both
-    masks empty). A row that is ok and lacks a number is one without a finite number.
+    An empty prediction that the profile defines is a case like any other. Cases without a reference
+    are passed over, and those that are undefined by the profile (both masks empty). A row that is
+    ok and lacks a number is one without a finite number.
 
     Raises
     ------

@@ -116,7 +116,8 @@ def draw_outline(
 
 _WORDS = {
     "chosen_label": "the chosen label, else any value above 0 (soft masks: at least 0.5)",
-    "one": "the value 1",
+    "mask": "the value 1 (soft masks: at least 0.5; 255 where it is the only value)",
+    "one": "the value 1 as it is stored",
     "uint8": "not 0 as uint8",
     "same_place": "equal shape and place, else a grid mismatch",
     "same_shape": "equal shape; differing affines are warned of",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
+from napari_mamamia.core.case import Case, LabelMap, Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -148,7 +148,7 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
     """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground without it."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
-    buffer[labels.box.slices] = foreground(labels.crop, value)
+    buffer[labels.box.slices] = labels.foreground(value)
     return buffer
 
 
@@ -302,5 +302,5 @@ def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels
-    chosen = foreground(labels.crop, counting.reference_label)
+    chosen = labels.foreground(counting.reference_label)
     return LabelMap(labels.grid, labels.box, chosen.astype(np.uint8))

@@ -415,8 +415,8 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
         labels = read_labels(reference)
+        sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
     except MamamiaError as error:
         unreadable = ScoreStatus.REFERENCE_UNREADABLE
         return replace(score, status=unreadable, reason=str(error))
-    sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
     return replace(score, **sizes)

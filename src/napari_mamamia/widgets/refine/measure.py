@@ -191,7 +191,7 @@ class RefineMeasure(WindowPart):
             first = measure(start, counted, live.grid, live.label)
             if counted is None:
                 return first, None
-            expert = LabelMap(live.grid, counted.box, counted.crop > 0)
+            expert = LabelMap(live.grid, counted.box, counted.foreground())
             return first, (measure(expert, None, live.grid, 1))
 
         def show(numbers: tuple[MaskNumbers, MaskNumbers | None]) -> None:
