@@ -72,6 +72,7 @@ def case_warnings(
     )
     warnings = [_warn_of_values(name, labels, profile, label) for name, labels, _ in masks]
     warnings.append(_warn_of_affines(reference, prediction))
+    warnings.append(reference.grid.identity_warning)
     warnings += [
         _warn_of_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks
     ]
@@ -222,7 +223,10 @@ def score_and_measure(
     if problem:
         status, reason = problem
         sizes = _measure_sizes(reference, prediction, profile, label)
-        score = CaseScore(case_id, status, **sizes, profile=profile.name, reason=reason)
+        grids = {one.grid.identity_warning for one in (reference, prediction)} - {""}
+        score = CaseScore(
+            case_id, status, **sizes, profile=profile.name, reason=reason, warning="".join(grids)
+        )
         return score, None
     aligned = laid_on(reference, prediction, profile)
     measured = measure_pair(reference, aligned, profile, label)

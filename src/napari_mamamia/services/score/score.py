@@ -1,7 +1,7 @@
 """Scoring two folders of masks."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
+from napari_mamamia.core.grid import IDENTITY_WARNING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -160,6 +161,7 @@ def _collect_inputs(
     return CaseInputs(case_id, (*absolute, *dict.fromkeys(further)), images)
 
 
+_OTHER_VALUES: Final = "holds the values"
 _TAKING: Final = "Taking the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -316,6 +318,7 @@ def cohort_numbers(
         scores, own_cohort, rules, settings.resampling, sizes, counted, least
     )
     return ModelScores(
+        notes=_note_warnings(rows, settings.profile),
         name=name,
         profile=settings.profile.name,
         n_cases=n_cases,
@@ -328,6 +331,22 @@ def cohort_numbers(
         resampling=settings.resampling,
         cohort=own_cohort,
     )
+
+
+def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ...]:
+    """Return what the warnings of many cases say of all numbers, with how many say it."""
+    notes = []
+    n_identity = sum(IDENTITY_WARNING in row.warning for row in rows)
+    if n_identity:
+        notes.append(f"{n_identity} of {len(rows)} cases: {IDENTITY_WARNING}")
+    n_odd = sum(_OTHER_VALUES in row.warning for row in rows)
+    if n_odd and profile.takes_any_values:
+        notes.append(
+            f"{n_odd} of {len(rows)} cases have other values than 0 and 1, which the profile "
+            f"{profile.name} counts as they are stored: Dice the value 1 alone, distances what is "
+            "not 0 as uint8; make masks of 0 and 1 first where that is not meant"
+        )
+    return tuple(notes)
 
 
 def _case_id(row: CaseScore) -> str:
