@@ -98,13 +98,14 @@ class Difference:
 class ShownScores:
     """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
 
-    `profile` is the name of the one that they follow.
+    `profile` is the name of the one that they follow, `grid_warning` says that mm are none.
     """
 
     scores: Mapping[str, CaseScore]
     volumes_mm3: Mapping[str, float]
     volume_reference_mm3: float | None
     profile: str = CLINICAL.name
+    grid_warning: str = ""
 
 
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
@@ -289,7 +290,7 @@ def score_shown(
             scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
     report_progress(total, total)
     volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
-    return ShownScores(scores, volumes, volume, profile.name)
+    return ShownScores(scores, volumes, volume, profile.name, case.grid.identity_warning)
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:

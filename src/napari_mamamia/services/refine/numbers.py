@@ -71,8 +71,7 @@ def measure_mask(
     volume = volume_mm3(ones != 0, grid.matrix_mm)
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)
     if reference is None:
-        reason = "; ".join(filter(None, (grid.identity_warning, "this case has no reference mask")))
-        return MaskNumbers(volume, longest, reason=reason)
+        return MaskNumbers(volume, longest, reason="this case has no reference mask")
     part, against = _choose_parts(reference, all_labels, label)
     if part is None:
         return MaskNumbers(volume, longest, reason=against)
