@@ -198,7 +198,7 @@ def test_a_guard_against_empty_masks_has_its_own_name_beside_the_official_score(
     shutil.copytree(world / "team", teams / "honest")
     save(teams / "honest" / f"{name_of(EMPTY)}.nii.gz", 6)
     command("challenge", "run", tmp_path / "cup")
-    command("challenge", "rank", tmp_path / "cup", "--out", tmp_path / "board")
+    ranked = command("challenge", "rank", tmp_path / "cup", "--out", tmp_path / "board")
     board = board_of(tmp_path / "board")
     assert board["emptied"]["score"] == numbers_of(scored)[0]
     # by trying each end of the one free case: its Dice 0 or 1, its NormHD 0 or 1
@@ -215,6 +215,7 @@ def test_a_guard_against_empty_masks_has_its_own_name_beside_the_official_score(
     assert board["emptied"]["guarded_score"] <= board["emptied"]["score"]
     assert board["honest"]["guarded_score"] is None
     assert "guarded score" in (tmp_path / "board" / "leaderboard.html").read_text()
+    assert "guarded score" in ranked.stdout
 
 
 @pytest.mark.parametrize("kind", ["missing", "damaged", "another shape"])

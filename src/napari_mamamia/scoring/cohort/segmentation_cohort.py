@@ -129,17 +129,16 @@ def rank_counted(
 
 
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
-    nothing = float("nan")
-    of_variables = (
-        replace(one, value=nothing, reason=reason) for one in measured.fairness.variables
-    )
+    """Return no number; the ranking score alone has the whole reason, which names each case."""
+    nothing, why = float("nan"), "none, as of the ranking score"
+    of_variables = (replace(one, value=nothing, reason=why) for one in measured.fairness.variables)
     means = replace(
-        measured.performance, value=nothing, mean_dsc=nothing, mean_norm_hd=nothing, reason=reason
+        measured.performance, value=nothing, mean_dsc=nothing, mean_norm_hd=nothing, reason=why
     )
     return replace(
         measured,
         performance=means,
-        fairness=Fairness(nothing, tuple(of_variables), reason),
+        fairness=Fairness(nothing, tuple(of_variables), why),
         ranking_score=nothing,
         reason=reason,
     )
