@@ -149,9 +149,14 @@ def test_every_entry_point_gives_the_official_numbers_to_the_bit(world, scored, 
     shutil.copytree(world / "team", teams / "masks")
     shutil.copy(bare, teams / "bare.csv")
     shutil.copy(stated, teams / "stated.csv")
+    lacking = [row | {"status": row["status"].replace("empty", "missing")} for row in rows]
+    write_table(teams / "lacking.csv", lacking, ("case_id", "status", "dsc", "norm_hd"))
     command("challenge", "run", tmp_path / "cup")
     command("challenge", "rank", tmp_path / "cup", "--out", tmp_path / "board")
     board = board_of(tmp_path / "board")
+    without = board.pop("lacking")
+    assert (without["score"], without["performance"], without["fairness"]) == (None, None, None)
+    assert f"{name_of(EMPTY)} missing" in without["reason"]
 
     given = {"clinical": world / "clinical.csv", "profile": "official-code", "bootstrap": 0}
     of_files = mm.score(world / "reference", world / "team", **given, progress=False)

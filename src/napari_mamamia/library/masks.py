@@ -55,7 +55,7 @@ def read_mask(path: PathLike, label: float | None = None) -> Mask:
     labels = read_labels(path_of(path, "a mask"))
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
     if labels.grid.identity_warning:
-        warnings.warn(f"{labels.source}: {labels.grid.identity_warning}", stacklevel=2)
+        warnings.warn(f"{labels.source}: {labels.grid.identity_warning}", stacklevel=3)
     return labels.mask(value)
 
 
