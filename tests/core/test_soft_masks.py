@@ -58,6 +58,7 @@ def test_a_number_for_each_lesion_is_no_scale():
         (np.rint(BALL * 1000).astype(np.int16), "from 0 to 1000, which is another scale"),
         (np.rint(BALL * 65535).astype(np.uint16), "from 0 to 65535"),
         (np.rint(BALL * 30).astype(np.uint8), "from 0 to 30, which is another scale"),
+        (np.rint(BALL * 10).astype(np.uint8), "from 0 to 10, which is another scale"),
         (BALL * 100, "from 0 to 100, which is another scale"),
         ((BALL * 255).astype(np.float32), "from 0 to 255"),
         (BALL * 8 - 4, "from -4 to 4, as logits"),

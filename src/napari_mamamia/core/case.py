@@ -260,7 +260,7 @@ SOFT_THRESHOLD: Final = 0.5
 """A voxel of a soft mask from which on it is foreground. Ours; nnU-Net and MONAI take it too."""
 SOFT_TOLERANCE: Final = 0.1
 """How far a soft mask may leave 0 to 1: rounding of averages (1.0000002), splines (1.06). Ours."""
-_MOST_LABEL: Final = 16
+_MOST_LABEL: Final = 8
 """Labels of parts that touch each other are numbered from 1 up to this. Ours."""
 _WHOLE: Final = 1e-3
 
@@ -270,7 +270,7 @@ def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.b
 
     A *soft mask* is floating point in 0 to 1, give or take `SOFT_TOLERANCE`: at least
     `SOFT_THRESHOLD` is foreground, whatever the label, unless it holds 0 and 1 alone. *Labels* are
-    whole numbers of which the largest is at most 16, or of which no two different ones touch, such
+    whole numbers of which the largest is at most 8, or of which no two different ones touch, such
     as 0 and 255, or a number for each lesion: those equal to `label`, or above 0 without one. NaN
     is background.
 

@@ -346,6 +346,11 @@ def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ..
             f"{profile.name} counts as they are stored: Dice the value 1 alone, distances what is "
             "not 0 as uint8; make masks of 0 and 1 first where that is not meant"
         )
+    elif n_odd:
+        notes.append(
+            f"{n_odd} of {len(rows)} cases hold other values than one label; the column warning "
+            "says which of them count as tumour"
+        )
     return tuple(notes)
 
 
