@@ -1,6 +1,7 @@
 """Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
 
 import math
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ _FREE_BYTES: Final = 1 << 24
 images shrink 2 to 5 times, blank ones some hundred times."""
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
+_SLOPES: Final = (1e-10, 1e10)
+"""Slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps 1e-6."""
+_WHOLE: Final = 2**24
+"""float32 holds all whole numbers up to this one."""
+_NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
 _MARK_END: Final = 132
 _BARE_BYTES: Final = 12
 _LONGEST_FIRST: Final = 64
@@ -56,12 +62,14 @@ _PIECE_BYTES: Final = 1 << 20
 class Scaling:
     """How stored values become the quantity: ``stored * slope + intercept``.
 
-    `source` names the elements that say so, "" where there are none.
+    `source` names the elements that say so, "" where there are none. `fault` names the elements
+    and values that are no calibration and were passed over, "" where there are none.
     """
 
     slope: float = 1.0
     intercept: float = 0.0
     source: str = ""
+    fault: str = ""
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -262,6 +270,9 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
     alone is comparable between series, because Philips fits RS to each series' display range.
     Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
 
+    Numbers that are no calibration (a slope of 0 maps all values to one) are passed over and named
+    in `Scaling.fault`: without SS the values stay as stored, else those of the Modality LUT.
+
     Parameters
     ----------
     header
@@ -269,14 +280,53 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
     whole
         Data set that holds the private element; `header` without it.
     """
-    slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")
-    has_slope = slope not in (None, "")
-    rescale = 1.0 if not has_slope else float(slope)
-    offset = 0.0 if intercept in (None, "") else float(intercept)
-    private = _philips_slope(header if whole is None else whole)
-    if private is not None and rescale != 0:
-        return Scaling(1.0 / private, offset / (rescale * private), "Philips (2005,100E)")
-    return Scaling(rescale, offset, "RescaleSlope" if has_slope else "")
+    slope, intercept = _find_value(header, "RescaleSlope"), _find_value(header, "RescaleIntercept")
+    rescale = 1.0 if slope is None else _read_number(slope)
+    offset = 0.0 if intercept is None else _read_number(intercept)
+    is_lut = _is_calibration(rescale, offset)
+    place = header if whole is None else whole
+    private = _find_value(place, PHILIPS_SCALE_SLOPE) if _is_philips(place) else None
+    if private is not None:
+        scale = _read_number(private) or math.nan
+        # Without RI the signal is stored / SS, whatever RS is.
+        shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
+        if _is_calibration(1.0 / scale, shift):
+            return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
+    faults = [] if is_lut else [f"RescaleSlope {_show_value(slope)}"]
+    faults += [] if is_lut or intercept is None else [f"RescaleIntercept {_show_value(intercept)}"]
+    faults += [] if private is None else [f"Philips (2005,100E) {_show_value(private)}"]
+    fault = " and ".join(faults)
+    if not is_lut:
+        return Scaling(fault=fault)
+    return Scaling(rescale, offset, "" if slope is None else "RescaleSlope", fault)
+
+
+def _is_calibration(slope: float, intercept: float) -> bool:
+    """Whether numbers can scale values: float32 still tells neighbouring ones from each other."""
+    return _SLOPES[0] <= abs(slope) <= _SLOPES[1] and abs(intercept) <= _WHOLE * abs(slope)
+
+
+def _find_value(header: Any, name: Any) -> Any:
+    """Return the value of an element (by keyword or tag) as it is, None where it is empty."""
+    try:
+        value = header.get(name)
+    except DAMAGED:
+        return "that cannot be read"
+    value = getattr(value, "value", value)
+    return None if value is None or value == "" else value
+
+
+def _read_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _show_value(value: Any) -> str:
+    """Return a number as it stands in the header; words may be anything, and are not repeated."""
+    text = str(value)
+    return text if _NUMBER.fullmatch(text) else "that is no number"
 
 
 def philips_time_s(header: Any) -> float | None:
@@ -314,11 +364,6 @@ def zone_s(offset: object) -> float:
         return 0.0
     ahead = int(text[1:3]) * 3600.0 + int(text[3:]) * 60.0
     return -ahead if text[0] == "-" else ahead
-
-
-def _philips_slope(header: Any) -> float | None:
-    slope = optional_number(header, PHILIPS_SCALE_SLOPE) if _is_philips(header) else None
-    return slope if slope else None
 
 
 def _is_philips(header: Any) -> bool:

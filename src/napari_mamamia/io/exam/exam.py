@@ -37,6 +37,7 @@ from napari_mamamia.io.exam.questions import or_named
 from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
+from napari_mamamia.io.exam.values import value_doubts, value_warnings
 
 # Studies that pass midnight and whose images do not tell the day, or all tell the same one.
 _DAY_S: Final = 86400.0
@@ -171,6 +172,8 @@ def find_exam(
     title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
     rows, grid = _join_parts(chosen.parts)
     choice = choose_clock(rows, title, clock)
+    unscaled = value_doubts(_make_stacks(rows, choice), title)
+    of_values = _raise_or_warn(unscaled, is_named=bool(selection.use))
     looks.require_values(_make_stacks(rows, choice))
     is_named = bool(selection.use or clock)
     run, doubts = _choose_run(rows, choice, looks, selection, title, is_named=is_named)
@@ -189,6 +192,9 @@ def find_exam(
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *late,
         *_describe_turns(stacks),
+        *of_values,
+        *value_warnings([piece for stack in stacks for piece in stack]),
+        *(note for part in chosen.parts if part.places for note in part.places.notes),
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),

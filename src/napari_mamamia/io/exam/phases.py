@@ -16,11 +16,12 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.dicom.files import read_studies, require_readable
 from napari_mamamia.io.dicom.headers import read_slices
-from napari_mamamia.io.dicom.pixels import fill_planes
+from napari_mamamia.io.dicom.pixels import common_type, fill_planes
 from napari_mamamia.io.dicom.slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import find_places
 from napari_mamamia.io.exam.exam import Exam, find_exam
 from napari_mamamia.io.exam.selectors import Selection
+from napari_mamamia.io.exam.values import value_warnings
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
@@ -101,10 +102,11 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
         )
     scalings = {piece.scaling.pair for piece in slices}
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
-    warnings: tuple[str, ...] = ()
+    warnings = (*places.notes, *value_warnings(slices))
     if len(scalings) > 1:
-        warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
-    stored = slices[0].stored
+        one_by_one = f"the slices of {places.name} are scaled one by one (RescaleSlope differs)"
+        warnings = (*warnings, one_by_one)
+    stored = common_type(slices)
     return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 
 

@@ -1,0 +1,95 @@
+"""Stored values of an exam that headers scale in several ways, or call signed in some images."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.elements import Scaling
+from napari_mamamia.io.dicom.pixels import read_plane
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+
+
+def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
+    """Return what speaks against the values of an exam: two scales, or bright voxels below 0."""
+    doubts = (_find_two_scales(stacks, name), _find_wrapped(stacks, name))
+    return tuple(doubt for doubt in doubts if doubt is not None)
+
+
+def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
+    """Return a sentence for elements about values that were passed over or differ within an exam.
+
+    Parameters
+    ----------
+    slices
+        Planes that become one case, or one phase of it.
+    """
+    faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
+    notes = [
+        f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was passed "
+        f"over: {_describe_result(fault, slices)}"
+        for fault, n_slices in faults.items()
+    ]
+    n_negative = sum(piece.scaling.slope < 0 for piece in slices)
+    if n_negative:
+        notes.append(
+            f"RescaleSlope is below 0 in {n_negative} of {len(slices)} slices, so that the "
+            "largest stored value becomes the lowest: check that bright tissue is bright"
+        )
+    n_signed = sum(piece.stored.kind == "i" for piece in slices)
+    if 0 < n_signed < len(slices):
+        notes.append(
+            f"PixelRepresentation differs: the values of {n_signed} of {len(slices)} slices are "
+            "signed and those of the others are not; each slice was read by its own"
+        )
+    return tuple(notes)
+
+
+def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
+    source = next(p.scaling.source for p in slices if p.scaling.fault == fault)
+    if not source:
+        return "the values there are the stored ones"
+    return f"the values there are those by {source}, whose scale may differ between series"
+
+
+def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where slices are scaled by different elements, or some of them by none."""
+    scalings = {piece.scaling for stack in stacks for piece in stack}
+    kinds = Counter(_kind_of(piece.scaling) for stack in stacks for piece in stack)
+    faults = {scaling.fault for scaling in scalings} - {""}
+    if len(kinds) < 2 or (len({one.pair for one in scalings}) == 1 and len(faults) < 2):
+        return None
+    sound = {one.source for one in scalings if not one.fault}
+    odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
+    gone = [stack for stack in stacks if any(_kind_of(p.scaling) == odd for p in stack)]
+    first = next(p for p in gone[0] if _kind_of(p.scaling) == odd)
+    other = next(kind for kind in kinds if kind != odd)
+    return CaseError(
+        f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
+        f"{odd} (first {first.name}) and others {other}, so their values are on different "
+        "scales: export the series again, leave out the phases concerned, or name all that count "
+        "to take the stored values there" + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
+
+
+def _kind_of(scaling: Scaling) -> str:
+    return scaling.fault or scaling.source or "no RescaleSlope"
+
+
+def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where images called signed, beside unsigned ones, have values below 0."""
+    pieces = [p for stack in stacks for p in stack if not p.is_padding]
+    signed = [piece for piece in pieces if piece.stored.kind == "i"]
+    if len(signed) in (0, len(pieces)):
+        return None
+    below = next((piece for piece in signed if read_plane(piece).min() < 0), None)
+    if below is None:
+        return None
+    gone = [stack for stack in stacks if any(piece.stored.kind == "i" for piece in stack)]
+    return CaseError(
+        f"expected values of 0 and more in {name}, of which {len(pieces) - len(signed)} slices are "
+        f"unsigned (PixelRepresentation 0), but {below.name} is signed (1) and has values below 0, "
+        "so bright voxels may have turned dark: export the series again, leave out the phases "
+        "concerned, or name all that count to take the values as they are"
+        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
