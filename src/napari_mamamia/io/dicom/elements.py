@@ -37,6 +37,7 @@ _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
 _SLOPES: Final = (1e-10, 1e10)
 """Slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps 1e-6."""
+_LUT: Final = ("RescaleSlope", "RescaleIntercept")
 _WHOLE: Final = 2**24
 """float32 holds all whole numbers up to this one."""
 _NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
@@ -280,7 +281,7 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
     whole
         Data set that holds the private element; `header` without it.
     """
-    slope, intercept = _find_value(header, "RescaleSlope"), _find_value(header, "RescaleIntercept")
+    slope, intercept = (_find_value(header, name) for name in _LUT)
     rescale = 1.0 if slope is None else _read_number(slope)
     offset = 0.0 if intercept is None else _read_number(intercept)
     is_lut = _is_calibration(rescale, offset)
@@ -292,13 +293,13 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
         shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
         if _is_calibration(1.0 / scale, shift):
             return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
-    faults = [] if is_lut else [f"RescaleSlope {_show_value(slope)}"]
-    faults += [] if is_lut or intercept is None else [f"RescaleIntercept {_show_value(intercept)}"]
-    faults += [] if private is None else [f"Philips (2005,100E) {_show_value(private)}"]
-    fault = " and ".join(faults)
+    there = [(n, v) for n, v in zip(_LUT, (slope, intercept), strict=True) if v is not None]
     if not is_lut:
-        return Scaling(fault=fault)
-    return Scaling(rescale, offset, "" if slope is None else "RescaleSlope", fault)
+        faults = there if _is_calibration(rescale, 0.0) else there[:1]
+        return Scaling(fault=" and ".join(f"{name} {_show_value(value)}" for name, value in faults))
+    source = there[0][0] if there else ""
+    fault = "" if private is None else f"Philips (2005,100E) {_show_value(private)}"
+    return Scaling(rescale, offset, source, fault)
 
 
 def _is_calibration(slope: float, intercept: float) -> bool:
@@ -311,7 +312,7 @@ def _find_value(header: Any, name: Any) -> Any:
     try:
         value = header.get(name)
     except DAMAGED:
-        return "that cannot be read"
+        return math.nan
     value = getattr(value, "value", value)
     return None if value is None or value == "" else value
 
@@ -326,7 +327,7 @@ def _read_number(value: Any) -> float:
 def _show_value(value: Any) -> str:
     """Return a number as it stands in the header; words may be anything, and are not repeated."""
     text = str(value)
-    return text if _NUMBER.fullmatch(text) else "that is no number"
+    return text if _NUMBER.fullmatch(text) else "(no number)"
 
 
 def philips_time_s(header: Any) -> float | None:

@@ -34,7 +34,7 @@ class Damaged:
 
     path: Path
     reason: str
-    is_empty: bool = False
+    is_blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,11 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
         # In place: `os.walk` goes into the folders that are left in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from _inspect_files(
-            [Path(parent, n) for n in sorted(names) if not n.startswith(".") and n != _INDEX]
+            [
+                Path(parent, n)
+                for n in sorted(names)
+                if not n.startswith(".") and n.upper() != _INDEX
+            ]
         )
     yield from lost
 
@@ -173,13 +177,13 @@ def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damage
     """Yield what the files of one folder are by their begin.
 
     Empty marks of a disc, such as LOCKFILE, are no images that broke off, unless the images of the
-    folder have such names too.
+    folder have such names too: without a number.
     """
     empty: list[Damaged] = []
     has_words = False
     for path in paths:
         look = _inspect_file(path)
-        if isinstance(look, Damaged) and look.is_empty and _is_word(path.name):
+        if isinstance(look, Damaged) and look.is_blank and _is_word(path.name):
             empty.append(look)
             continue
         has_words |= not isinstance(look, Damaged) and look[1] and _is_word(path.name)
@@ -208,7 +212,7 @@ def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
         return path, False
     if not any(head):
         damage = _describe_damage(path, "it begins with zeros only" if head else "it is empty")
-        return replace(damage, is_empty=not head)
+        return replace(damage, is_blank=True)
     if begins_bare(head):
         return path, True
     is_named = suffix in _SUFFIXES

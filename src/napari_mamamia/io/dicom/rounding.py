@@ -11,7 +11,7 @@ _COARSEST_COSINE: Final = 0.01
 rounding any more. Our own choice."""
 _CLEAR_STEPS: Final = 4.0
 """A gap of more rounding steps than this cannot be two gaps: each position is off by half a step,
-so two gaps are 3 steps and more longer than one. Where it is not, the header must say the gap."""
+so two gaps are 3 steps and more longer than one."""
 _UNROUNDED: Final = 0.01
 """Share of the gap by which positions are off that were not rounded."""
 
@@ -49,41 +49,38 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
     return nearest if float(np.abs(nearest - axes).max()) <= step else None
 
 
-def find_rounding(
-    positions: NDArray[Any], normal: NDArray[Any], gap_mm: float | None
-) -> float | None:
-    """Return the rounding step in mm by which slices of equal gaps were moved, None if none was.
+def fit_rounded_gap(
+    positions: NDArray[Any], normal: NDArray[Any], *, may_be_coarse: bool
+) -> tuple[float, float] | None:
+    """Return the rounding step and the gap in mm of slices that were moved by rounding alone.
 
-    Slices k and l lie `(l - k)` gaps apart along `normal`, to one rounding step of each coordinate:
-    no gap is off by more, and nothing adds up.
+    Slices k and l lie ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate:
+    no gap is off by more, and nothing adds up. The gap is the middle of those that fit. None where
+    none fits.
 
     Parameters
     ----------
     positions
         Of each slice up the stack, (slice, 3), in mm.
     normal
-        Direction from slice to slice.
-    gap_mm
-        The gap as another element of the header has it; None where none does. It counts only where
-        the rounding is so coarse that a missing slice could hide in it.
+        Direction from slice to slice, of length 1.
+    may_be_coarse
+        Whether other elements say that no slice is missing, which could hide in a coarse rounding.
     """
     steps = [rounding_step(axis) for axis in positions.T]
-    first, later = np.triu_indices(len(positions), 1)
     mean = float((positions[-1] - positions[0]) @ normal) / (len(positions) - 1)
+    if max(steps) == 0 or (mean <= _CLEAR_STEPS * max(steps) and not may_be_coarse):
+        return None
+    first, later = np.triu_indices(len(positions), 1)
     low, high = 0.0, np.inf
     for axis, step in enumerate(steps):
         apart = positions[later, axis] - positions[first, axis]
         reach = max(step, _UNROUNDED * mean) + 1e-6
-        along = (later - first) * normal[axis]
         if abs(normal[axis]) < 1e-6:
             if float(np.abs(apart).max()) > reach:
                 return None
             continue
+        along = (later - first) * normal[axis]
         bounds = np.sort([(apart - reach) / along, (apart + reach) / along], axis=0)
         low, high = max(low, float(bounds[0].max())), min(high, float(bounds[1].min()))
-    coarsest = max(steps)
-    if low > high or coarsest == 0:
-        return None
-    if mean > _CLEAR_STEPS * coarsest or (gap_mm is not None and low <= gap_mm <= high):
-        return coarsest
-    return None
+    return (max(steps), (low + high) / 2) if low <= high else None

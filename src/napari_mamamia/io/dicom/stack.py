@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.dicom.rounding import find_rounding, nearest_axes
+from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes
 from napari_mamamia.io.dicom.slices import Slice
 
 # Our own choices, far above what rounding in headers causes and far below a slice.
@@ -18,9 +18,6 @@ _SAME_COSINE: Final = 1e-4
 _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
-_EXPORT: Final = (
-    "export the series again, or convert it to NIfTI (dcm2niix), check the result and open that"
-)
 FEWEST: Final = 3
 """With fewer slices there are no two gaps to compare, and a missing slice would not show."""
 _MOVED_SHARE: Final = 0.15
@@ -115,8 +112,8 @@ def _find_axes(piece: Slice) -> NDArray[Any]:
     if nearest is None:
         raise CaseError(
             f"expected two directions at right angles as ImageOrientationPatient of {piece.file}, "
-            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, and rounding does "
-            f"not explain it: {_EXPORT}"
+            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, and rounding to "
+            f"two digits or more does not explain it: export the series again"
         )
     return nearest
 
@@ -142,7 +139,7 @@ def _make_difference_error(
 ) -> CaseError:
     return CaseError(
         f"expected one {what} in {a.series_name}, got {value(a)} in {a.name} and {value(b)} in "
-        f"{b.name}: split the series so that each part has one"
+        f"{b.name}: export the series again"
     )
 
 
@@ -165,14 +162,14 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     if counts[odd] != usual and usual == 1:
         raise CaseError(
             f"expected each slice of {name} once, but {rows[odd][0].name} and "
-            f"{rows[odd][1].name} show the same place: remove one of them"
+            f"{rows[odd][1].name} show the same place: move the wrong one out of the folder"
         )
     if counts[odd] != usual:
         fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
         raise CaseError(
             f"expected equal stacks in {name}, which shows most of its {len(rows)} places {usual} "
             f"times, but that of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
-            "series again, or complete it"
+            "series again with all its slices"
         )
 
 
@@ -202,29 +199,24 @@ def _find_step(
 
     Gaps and slants that rounding of the headers does not explain are refused.
     """
-    positions = np.array([[piece.position_mm for piece in row] for row in rows]).mean(axis=1)
-    steps: NDArray[Any] = np.diff(positions, axis=0)
-    mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
-    if _is_even(positions, mean, np.cross(*axes)):
-        return axes, mean, ()
-    turned = nearest_axes(axes, mean / np.linalg.norm(mean))
-    candidates = [axes] if turned is None else [axes, turned]
-    if turned is not None and _is_even(positions, mean, np.cross(*turned)):
-        return turned, mean, ()
     first = rows[0][0]
-    told_mm = first.thickness_mm if _is_numbered_through(rows) else None
+    positions = np.array([[piece.position_mm for piece in row] for row in rows]).mean(axis=1)
+    mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
+    told = np.reshape(first.orientation, (2, 3))
+    turned = nearest_axes(told, mean / np.linalg.norm(mean))
+    candidates = [axes] if turned is None else [axes, turned]
+    for one in candidates:
+        if _is_even(positions, mean, np.cross(*one)):
+            return one, mean, ()
     for one in candidates:
         normal = np.cross(*one)
-        step_mm = find_rounding(positions, normal, told_mm)
-        if step_mm:
-            gaps = steps @ normal
-            gap = float(mean @ normal)
+        fitted = fit_rounded_gap(positions, normal, may_be_coarse=_tells_no_gap(rows, mean))
+        if fitted:
             note = (
-                f"ImagePositionPatient of {first.header.label} is rounded to {step_mm:g} mm (gaps "
-                f"of {gaps.min():.3f} to {gaps.max():.3f} mm): the mean gap of {gap:.3f} mm was "
-                "taken"
+                f"ImagePositionPatient of {first.header.label} is rounded to {fitted[0]:g} mm, "
+                f"so that its gaps differ: the mean gap of {fitted[1]:.3f} mm was taken"
             )
-            return one, gap * normal, (note,)
+            return one, fitted[1] * normal, (note,)
     raise _make_step_error(rows, positions, mean, np.cross(*axes))
 
 
@@ -241,10 +233,17 @@ def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) 
     )
 
 
-def _is_numbered_through(rows: Sequence[Sequence[Slice]]) -> bool:
-    """Whether InstanceNumbers go up, or down, by one number from slice to slice."""
+def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
+    """Whether the headers speak against a missing slice.
+
+    InstanceNumbers go up, or down, by one number from slice to slice, and the mean gap is no larger
+    than the thickness that is told, if any is.
+    """
     numbers = [[p.clocks.get(Clock.INSTANCE_NUMBER, np.nan) for p in row] for row in rows]
-    return len(np.unique(np.diff(np.sort(numbers, axis=1), axis=0))) == 1
+    steps = np.unique(np.diff(np.sort(numbers, axis=1), axis=0))
+    told_mm = rows[0][0].thickness_mm or np.inf
+    longest = float(np.linalg.norm(mean)) * (1 - 1 / len(rows))  # one gap less, over as many slices
+    return len(steps) == 1 and bool(np.isfinite(steps[0])) and longest <= told_mm
 
 
 def _make_step_error(
@@ -271,7 +270,7 @@ def _make_step_error(
     return CaseError(
         f"expected the slices of {name} straight above each other, but they shift sideways "
         f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry, or with an "
-        f"ImageOrientationPatient that is not theirs): {_EXPORT}"
+        f"ImageOrientationPatient that is not theirs): export the series again"
     )
 
 
@@ -286,5 +285,6 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
             raise CaseError(
                 f"expected planes of one place to lie over each other in {row[0].series_name}, but "
                 f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
-                "table moved between the phases; split the series"
+                "table moved between the phases, and nothing is resampled: import the phases of "
+                "one place only"
             )

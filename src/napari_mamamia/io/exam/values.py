@@ -1,7 +1,7 @@
 """Stored values of an exam that headers scale in several ways, or call signed in some images."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.elements import Scaling
@@ -26,8 +26,8 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
     """
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
-        f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was passed "
-        f"over: {_describe_result(fault, slices)}"
+        f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "
+        f"the values there are {_describe_result(fault, slices)}"
         for fault, n_slices in faults.items()
     ]
     n_negative = sum(piece.scaling.slope < 0 for piece in slices)
@@ -36,7 +36,7 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
             f"RescaleSlope is below 0 in {n_negative} of {len(slices)} slices, so that the "
             "largest stored value becomes the lowest: check that bright tissue is bright"
         )
-    n_signed = sum(piece.stored.kind == "i" for piece in slices)
+    n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
             f"PixelRepresentation differs: the values of {n_signed} of {len(slices)} slices are "
@@ -48,8 +48,8 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
 def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
     source = next(p.scaling.source for p in slices if p.scaling.fault == fault)
     if not source:
-        return "the values there are the stored ones"
-    return f"the values there are those by {source}, whose scale may differ between series"
+        return "the stored ones"
+    return f"those by {source}, whose scale may differ between series"
 
 
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
@@ -61,12 +61,11 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
         return None
     sound = {one.source for one in scalings if not one.fault}
     odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
-    gone = [stack for stack in stacks if any(_kind_of(p.scaling) == odd for p in stack)]
-    first = next(p for p in gone[0] if _kind_of(p.scaling) == odd)
+    first, gone = _find_slices(stacks, lambda piece: _kind_of(piece.scaling) == odd)
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
-        f"{odd} (first {first.name}) and others {other}, so their values are on different "
+        f"{odd} (the first is {first}) and others {other}, so their values are on different "
         "scales: export the series again, leave out the phases concerned, or name all that count "
         "to take the stored values there" + in_brackets(leave_out(gone, stacks), use_series(stacks))
     )
@@ -78,18 +77,35 @@ def _kind_of(scaling: Scaling) -> str:
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return the doubt where images called signed, beside unsigned ones, have values below 0."""
-    pieces = [p for stack in stacks for p in stack if not p.is_padding]
-    signed = [piece for piece in pieces if piece.stored.kind == "i"]
-    if len(signed) in (0, len(pieces)):
+    pieces = [piece for stack in stacks for piece in stack]
+    n_signed = sum(map(_is_signed, pieces))
+    if n_signed in (0, len(pieces)):
         return None
-    below = next((piece for piece in signed if read_plane(piece).min() < 0), None)
-    if below is None:
+    first, gone = _find_slices(stacks, lambda p: _is_signed(p) and bool(read_plane(p).min() < 0))
+    if not gone:
         return None
-    gone = [stack for stack in stacks if any(piece.stored.kind == "i" for piece in stack)]
     return CaseError(
-        f"expected values of 0 and more in {name}, of which {len(pieces) - len(signed)} slices are "
-        f"unsigned (PixelRepresentation 0), but {below.name} is signed (1) and has values below 0, "
-        "so bright voxels may have turned dark: export the series again, leave out the phases "
+        f"expected values of 0 and more in {name}, of which {len(pieces) - n_signed} slices are "
+        f"unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, so "
+        "bright voxels may have turned dark: export the series again, leave out the phases "
         "concerned, or name all that count to take the values as they are"
         + in_brackets(leave_out(gone, stacks), use_series(stacks))
     )
+
+
+def _is_signed(piece: Slice) -> bool:
+    return piece.stored.kind == "i"
+
+
+def _find_slices(
+    stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
+) -> tuple[str, list[Sequence[Slice]]]:
+    """Return the first odd slice in words (no name of a file: records keep them), and its like."""
+    found = [
+        (phase, number)
+        for phase, stack in enumerate(stacks)
+        for number, piece in enumerate(stack)
+        if is_odd(piece)
+    ]
+    first = "slice {1} of phase {0}, from 0".format(*found[0]) if found else ""
+    return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in found)]
