@@ -11,8 +11,12 @@ from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 
 
 def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
-    """Return what speaks against the values of an exam: two scales, or bright voxels below 0."""
-    doubts = (_find_two_scales(stacks, name), _find_wrapped(stacks, name))
+    """Return what speaks against the values of an exam: two scales, or bright turned to dark."""
+    doubts = (
+        _find_two_scales(stacks, name),
+        _find_negative_slope(stacks, name),
+        _find_wrapped(stacks, name),
+    )
     return tuple(doubt for doubt in doubts if doubt is not None)
 
 
@@ -30,12 +34,6 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
         f"the values there are {_describe_result(fault, slices)}"
         for fault, n_slices in faults.items()
     ]
-    n_negative = sum(piece.scaling.slope < 0 for piece in slices)
-    if n_negative:
-        notes.append(
-            f"RescaleSlope is below 0 in {n_negative} of {len(slices)} slices, so that the "
-            "largest stored value becomes the lowest: check that bright tissue is bright"
-        )
     n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
@@ -73,6 +71,18 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
 
 def _kind_of(scaling: Scaling) -> str:
     return scaling.fault or scaling.source or "no RescaleSlope"
+
+
+def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    first, gone = _find_slices(stacks, lambda piece: piece.scaling.slope < 0)
+    if not gone:
+        return None
+    return CaseError(
+        f"expected RescaleSlope above 0 in {name}, but it is below in {len(gone)} phases (the "
+        f"first is {first}), where it turns bright into dark: export the series again, leave out "
+        "the phases concerned, or name all that count to scale them so all the same"
+        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
 
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
