@@ -71,12 +71,9 @@ def of_phase(odd, usual, which=2):
 STORED = {
     "0 in one slice": {"RescaleSlope": of_slice("0", "1")},
     "0 in one phase": {"RescaleSlope": of_phase("0", "1")},
-    "0": {"RescaleSlope": "0"},
     "0 with an intercept": {"RescaleSlope": "0", "RescaleIntercept": "5"},
     "NaN": {"RescaleSlope": "NaN"},
-    "inf": {"RescaleSlope": "inf"},
     "1e-30": {"RescaleSlope": "1e-30"},
-    "1e30": {"RescaleSlope": "1e30"},
     "an intercept that drowns all": {"RescaleSlope": "1", "RescaleIntercept": "1e30"},
 }
 
@@ -120,7 +117,6 @@ def test_a_negative_slope_is_asked_about_and_counts_where_the_series_is_named(tm
 TWO_SCALES = {
     "0 beside 2.5": {"RescaleSlope": of_slice("0", "2.5")},
     "none beside 2.5": {"RescaleSlope": of_slice(None, "2.5")},
-    "NaN and 0": {"RescaleSlope": of_slice("NaN", "0")},
 }
 
 
@@ -261,20 +257,20 @@ def error_mm(image, axes, gap):
 
 
 @pytest.mark.parametrize("axes", [STRAIGHT, OBLIQUE, STEEP], ids=["straight", "oblique", "steep"])
-@pytest.mark.parametrize(("gap", "step"), [(1.25, 0.1), (1.25, 1.0), (2.3, 1.0), (3.33, 0.1)])
+@pytest.mark.parametrize(("gap", "step"), [(1.25, 0.1), (1.25, 1.0), (2.3, 1.0)])
 def test_rounded_positions_are_a_stack_of_the_mean_gap(tmp_path, axes, gap, step):
     if (step, gap) == (1.0, 1.25) and axes is not STRAIGHT:
         gap = 1.9  # else two slices are rounded to one place
     exam(tmp_path / "in", **placed(axes, gap, step))
     code, said, images = imported(tmp_path / "in")
     assert code == 0, said
-    assert f"is rounded to {step:g} mm" in said or (axes is STRAIGHT and step < 1 < 3 < gap)
+    assert f"is rounded to {step:g} mm" in said
     assert error_mm(images[0], axes, gap) < 1.3 * step  # half a step of the first, and of the gaps
 
 
-@pytest.mark.parametrize("axes", [STRAIGHT, OBLIQUE, STEEP], ids=["straight", "oblique", "steep"])
-@pytest.mark.parametrize("step", [None, 0.1, 1.0])
-@pytest.mark.parametrize("missing", [1, 4, 8])
+@pytest.mark.parametrize("axes", [STRAIGHT, OBLIQUE], ids=["straight", "oblique"])
+@pytest.mark.parametrize("step", [0.1, 1.0])
+@pytest.mark.parametrize("missing", [4, 8])
 def test_a_missing_slice_is_refused_however_positions_are_rounded(tmp_path, axes, step, missing):
     left = [z for z in range(10) if z != missing]
     phantoms.write_exam(
@@ -287,20 +283,22 @@ def test_a_missing_slice_is_refused_however_positions_are_rounded(tmp_path, axes
     assert (code, words in said) == (1, True), said
 
 
-@pytest.mark.parametrize("numbered", [True, False])
-def test_whole_millimetres_that_skip_one_are_a_missing_slice(tmp_path, numbered):
+@pytest.mark.parametrize("told", [
+    {"InstanceNumber": lambda k, z: 11 * k + z + (z > 3) + 1},
+    {"InstanceNumber": None},
+    {"InstanceNumber": lambda k, z: 10 * k + z + 1, "SliceThickness": "1"},
+], ids=["numbers", "no number", "numbered anew"])  # fmt: skip
+def test_whole_millimetres_that_skip_one_are_a_missing_slice(tmp_path, told):
     left = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
-    own = {} if numbered else {"InstanceNumber": None}
-    elements = placed(STRAIGHT, 1.0, 1.0, slices=left) | own
-    phantoms.write_exam(tmp_path / "in", 2, shape=SHAPE, **{
-        "InstanceNumber": lambda k, z: 11 * k + left[z] + 1, **elements})  # fmt: skip
+    phantoms.write_exam(
+        tmp_path / "in", 2, shape=SHAPE, **{**placed(STRAIGHT, 1.0, 1.0, slices=left), **told}
+    )
     code, said, _ = imported(tmp_path / "in")
     assert (code, "expected equal gaps in series 1" in said) == (1, True), said
 
 
 @pytest.mark.parametrize("axes", [OBLIQUE, STEEP], ids=["oblique", "steep"])
-@pytest.mark.parametrize("step", [None, 0.1])
-@pytest.mark.parametrize("digits", [2, 3])
+@pytest.mark.parametrize(("digits", "step"), [(2, None), (2, 0.1), (3, None)])
 def test_directions_of_two_digits_are_the_nearest_at_right_angles(tmp_path, axes, digits, step):
     exam(tmp_path / "in", **placed(axes, 1.25, step, digits))
     code, said, images = imported(tmp_path / "in")
@@ -328,7 +326,6 @@ def test_what_rounding_does_not_explain_is_refused(tmp_path, elements, words):
 UIDS = {
     "all equal": lambda *_: "2.25.9",
     "by place": lambda _, z: f"2.25.9.{z + 1}",
-    "by phase": lambda k, _: f"2.25.9.{k + 1}",
     "two alike": lambda k, z: f"2.25.9.{max(k, 1)}.{z + 1}",
 }
 
@@ -392,7 +389,7 @@ def test_an_empty_file_named_as_the_images_are_is_one_that_broke_off(tmp_path, h
 def test_the_program_itself_reads_each_of_these_headers(tmp_path):
     """One of each class through the command in a process of its own."""
     for number, elements in enumerate((
-        STORED["0 in one slice"], STORED["0"], signed_by(lambda _, z: z % 2),
+        STORED["0 in one slice"], STORED["NaN"], signed_by(lambda _, z: z % 2),
         placed(STRAIGHT, 1.25, 0.1), placed(OBLIQUE, 1.25, digits=2),
         {"SOPInstanceUID": UIDS["all equal"]},
     )):  # fmt: skip

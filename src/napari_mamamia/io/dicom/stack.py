@@ -236,14 +236,15 @@ def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) 
 def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
     """Whether the headers speak against a missing slice.
 
-    InstanceNumbers go up, or down, by one number from slice to slice, and the mean gap is no larger
-    than the thickness that is told, if any is.
+    InstanceNumbers go up, or down, by one number from slice to slice, and the thickness, if it is
+    told, is more than the gap that one slice more would leave.
     """
     numbers = [[p.clocks.get(Clock.INSTANCE_NUMBER, np.nan) for p in row] for row in rows]
     steps = np.unique(np.diff(np.sort(numbers, axis=1), axis=0))
     told_mm = rows[0][0].thickness_mm or np.inf
-    longest = float(np.linalg.norm(mean)) * (1 - 1 / len(rows))  # one gap less, over as many slices
-    return len(steps) == 1 and bool(np.isfinite(steps[0])) and longest <= told_mm
+    with_one_more = float(np.linalg.norm(mean)) * (1 - 1 / len(rows))
+    is_numbered_through = len(steps) == 1 and bool(np.isfinite(steps[0]))
+    return is_numbered_through and told_mm > with_one_more * (1 + _STRAIGHT)
 
 
 def _make_step_error(
