@@ -268,6 +268,14 @@ def test_rounded_positions_are_a_stack_of_the_mean_gap(tmp_path, axes, gap, step
     assert error_mm(images[0], axes, gap) < 1.3 * step  # half a step of the first, and of the gaps
 
 
+def test_a_table_that_moved_by_less_than_the_rounding_is_one_stack(tmp_path):
+    moved = {"ImagePositionPatient": lambda k, z: [0, 0, round(1.31 * z + 0.02 * k, 1)]}
+    exam(tmp_path / "in", **moved)
+    code, said, images = imported(tmp_path / "in")
+    assert (code, "is rounded to 0.1 mm" in said) == (0, True), said
+    assert abs(images[0].header.get_zooms()[2] - 1.31) < 0.01
+
+
 @pytest.mark.parametrize("axes", [STRAIGHT, OBLIQUE], ids=["straight", "oblique"])
 @pytest.mark.parametrize("step", [0.1, 1.0])
 @pytest.mark.parametrize("missing", [4, 8])

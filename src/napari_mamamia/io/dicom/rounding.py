@@ -1,5 +1,6 @@
 """Positions and directions that an archive rounded, told from those of another geometry."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,9 +51,9 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
 
 
 def fit_rounded_gap(
-    positions: NDArray[Any], normal: NDArray[Any], *, may_be_coarse: bool
-) -> tuple[float, float] | None:
-    """Return the rounding step and the gap in mm of slices that were moved by rounding alone.
+    positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
+) -> float | None:
+    """Return the gap in mm of slices that were moved by rounding alone.
 
     Slices k and l lie ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate:
     no gap is off by more, and nothing adds up. The gap is the middle of those that fit. None where
@@ -64,10 +65,11 @@ def fit_rounded_gap(
         Of each slice up the stack, (slice, 3), in mm.
     normal
         Direction from slice to slice, of length 1.
+    steps
+        Rounding step of each coordinate.
     may_be_coarse
         Whether other elements say that no slice is missing, which could hide in a coarse rounding.
     """
-    steps = [rounding_step(axis) for axis in positions.T]
     mean = float((positions[-1] - positions[0]) @ normal) / (len(positions) - 1)
     if max(steps) == 0 or (mean <= _CLEAR_STEPS * max(steps) and not may_be_coarse):
         return None
@@ -83,4 +85,4 @@ def fit_rounded_gap(
         along = (later - first) * normal[axis]
         bounds = np.sort([(apart - reach) / along, (apart + reach) / along], axis=0)
         low, high = max(low, float(bounds[0].max())), min(high, float(bounds[1].min()))
-    return (max(steps), (low + high) / 2) if low <= high else None
+    return (low + high) / 2 if low <= high else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes
+from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes, rounding_step
 from napari_mamamia.io.dicom.slices import Slice
 
 # Our own choices, far above what rounding in headers causes and far below a slice.
@@ -200,23 +200,26 @@ def _find_step(
     Gaps and slants that rounding of the headers does not explain are refused.
     """
     first = rows[0][0]
-    positions = np.array([[piece.position_mm for piece in row] for row in rows]).mean(axis=1)
+    told_mm = np.array([[piece.position_mm for piece in row] for row in rows])
+    positions = told_mm.mean(axis=1)
     mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
-    told = np.reshape(first.orientation, (2, 3))
-    turned = nearest_axes(told, mean / np.linalg.norm(mean))
+    turned = nearest_axes(np.reshape(first.orientation, (2, 3)), mean / np.linalg.norm(mean))
     candidates = [axes] if turned is None else [axes, turned]
     for one in candidates:
         if _is_even(positions, mean, np.cross(*one)):
             return one, mean, ()
+    # A coordinate that is the same everywhere tells nothing of rounding.
+    steps = [rounding_step(c) if np.ptp(c) else 0.0 for c in np.moveaxis(told_mm, -1, 0)]
+    is_whole = _tells_no_gap(rows, mean)
     for one in candidates:
         normal = np.cross(*one)
-        fitted = fit_rounded_gap(positions, normal, may_be_coarse=_tells_no_gap(rows, mean))
-        if fitted:
+        gap_mm = fit_rounded_gap(positions, normal, steps, may_be_coarse=is_whole)
+        if gap_mm is not None:
             note = (
-                f"ImagePositionPatient of {first.header.label} is rounded to {fitted[0]:g} mm, "
-                f"so that its gaps differ: the mean gap of {fitted[1]:.3f} mm was taken"
+                f"ImagePositionPatient of {first.header.label} is rounded to {max(steps):g} mm, "
+                f"so that its gaps differ: the mean gap of {gap_mm:.3f} mm was taken"
             )
-            return one, fitted[1] * normal, (note,)
+            return one, gap_mm * normal, (note,)
     raise _make_step_error(rows, positions, mean, np.cross(*axes))
 
 

@@ -65,7 +65,7 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
         f"{odd} (the first is {first}) and others {other}, so their values are on different "
         "scales: export the series again, leave out the phases concerned, or name all that count "
-        "to take the stored values there" + in_brackets(leave_out(gone, stacks), use_series(stacks))
+        "to take the values as they are" + in_brackets(leave_out(gone, stacks), use_series(stacks))
     )
 
 
