@@ -14,6 +14,9 @@ from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.exam.phases import find_phases
+from napari_mamamia.io.seg.writer import source_images
 from napari_mamamia.services.dicom.look import read_dicom_case
 from napari_mamamia.services.dicom.ways import ways_of
 
@@ -344,6 +347,14 @@ def test_images_of_one_uid_that_an_anonymiser_repeated_all_count(tmp_path, name)
     code, said, images = imported(tmp_path / "in")
     assert (code, "SOPInstanceUID(s) are each that of several images" in said) == (0, True), said
     assert np.array_equal(values_in(images), values)
+
+
+def test_a_segmentation_cannot_name_images_of_a_phase_that_share_a_uid(tmp_path):
+    pytest.importorskip("highdicom")
+    exam(tmp_path / "in", SOPInstanceUID=UIDS["all equal"], FrameOfReferenceUID="2.25.4")
+    phase = find_phases(tmp_path / "in").phases[0]
+    with pytest.raises(CaseError, match=r"several images of one phase share one.*: write NIfTI"):
+        source_images(phase)
 
 
 def test_one_image_again_with_another_header_counts_once(tmp_path):
