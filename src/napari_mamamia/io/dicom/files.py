@@ -188,7 +188,7 @@ def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damage
             continue
         has_words |= not isinstance(look, Damaged) and look[1] and _is_word(path.name)
         yield look
-    yield from empty if has_words else [(one.path, False) for one in empty]
+    yield from empty if has_words else [(damaged.path, False) for damaged in empty]
 
 
 def _is_word(name: str) -> bool:

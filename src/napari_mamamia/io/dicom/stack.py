@@ -205,21 +205,21 @@ def _find_step(
     mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
     turned = nearest_axes(np.reshape(first.orientation, (2, 3)), mean / np.linalg.norm(mean))
     candidates = [axes] if turned is None else [axes, turned]
-    for one in candidates:
-        if _is_even(positions, mean, np.cross(*one)):
-            return one, mean, ()
+    for pair in candidates:
+        if _is_even(positions, mean, np.cross(*pair)):
+            return pair, mean, ()
     # A coordinate that is the same everywhere tells nothing of rounding.
     steps = [rounding_step(c) if np.ptp(c) else 0.0 for c in np.moveaxis(told_mm, -1, 0)]
     is_whole = _tells_no_gap(rows, mean)
-    for one in candidates:
-        normal = np.cross(*one)
+    for pair in candidates:
+        normal = np.cross(*pair)
         gap_mm = fit_rounded_gap(positions, normal, steps, may_be_coarse=is_whole)
         if gap_mm is not None:
             note = (
                 f"ImagePositionPatient of {first.header.label} is rounded to {max(steps):g} mm, "
                 f"so that its gaps differ: the mean gap of {gap_mm:.3f} mm was taken"
             )
-            return one, gap_mm * normal, (note,)
+            return pair, gap_mm * normal, (note,)
     raise _make_step_error(rows, positions, mean, np.cross(*axes))
 
 

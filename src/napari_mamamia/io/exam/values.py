@@ -53,13 +53,13 @@ def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return the doubt where slices are scaled by different elements, or some of them by none."""
     scalings = {piece.scaling for stack in stacks for piece in stack}
-    kinds = Counter(_kind_of(piece.scaling) for stack in stacks for piece in stack)
+    kinds = Counter(name_scaling(piece.scaling) for stack in stacks for piece in stack)
     faults = {scaling.fault for scaling in scalings} - {""}
-    if len(kinds) < 2 or (len({one.pair for one in scalings}) == 1 and len(faults) < 2):
+    if len(kinds) < 2 or (len({scaling.pair for scaling in scalings}) == 1 and len(faults) < 2):
         return None
-    sound = {one.source for one in scalings if not one.fault}
+    sound = {scaling.source for scaling in scalings if not scaling.fault}
     odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
-    first, gone = _find_slices(stacks, lambda piece: _kind_of(piece.scaling) == odd)
+    first, gone = _find_slices(stacks, lambda piece: name_scaling(piece.scaling) == odd)
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
@@ -69,7 +69,8 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
     )
 
 
-def _kind_of(scaling: Scaling) -> str:
+def name_scaling(scaling: Scaling) -> str:
+    """Return by which element values are scaled, or why by none."""
     return scaling.fault or scaling.source or "no RescaleSlope"
 
 
@@ -111,11 +112,11 @@ def _find_slices(
     stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
 ) -> tuple[str, list[Sequence[Slice]]]:
     """Return the first odd slice in words (no name of a file: records keep them), and its like."""
-    found = [
+    places = [
         (phase, number)
         for phase, stack in enumerate(stacks)
         for number, piece in enumerate(stack)
         if is_odd(piece)
     ]
-    first = "slice {1} of phase {0}, from 0".format(*found[0]) if found else ""
-    return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in found)]
+    first = "slice {1} of phase {0}, from 0".format(*places[0]) if places else ""
+    return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in places)]
