@@ -228,7 +228,9 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
             f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} (BitsStored), "
             f"but stored ones reach {words.max()} and no overlay is named that would stand in the "
             "bits above; cut off there the brightest voxels would turn dark: export the series "
-            "again with its true BitsStored" + f", or leave out its phase ({phase})" * bool(phase)
+            "again with its true BitsStored"
+            + f", or leave out its phase if the others are not so ({phase})"
+            * bool(phase)
         )
     return plane
 

@@ -264,7 +264,7 @@ def _make_step_error(
     if abs(gaps[worst] - usual) > _EQUAL_GAPS * usual:
         way = "export the series again with all its slices"
         if gaps[worst] < usual:
-            way = "move the odd one out of the folder, or export the series again"
+            way = "move the images of the odd place out of the folder, or export the series again"
         return CaseError(
             f"expected equal gaps in {name}, which are {usual:.3f} mm, but {rows[worst][0].name} "
             f"and {rows[worst + 1][0].name} are {gaps[worst]:.3f} mm apart, more than rounding "

@@ -20,7 +20,7 @@ from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.files import dicom_files
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.io.seg.ucsf import UcsfAnalysis, is_segmentation, read_ucsf_seg
+from napari_mamamia.io.seg.ucsf import OTHER_WAY, UcsfAnalysis, is_segmentation, read_ucsf_seg
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
@@ -299,9 +299,7 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
         counts.append(f"{count} voxels with {neighbours}")
     raise CaseError(
         f"expected minimum_neighbor_count in UCSF's block, or its {theirs} voxels by a number of "
-        f"neighbours that UCSF used, got {', '.join(counts)}: count FTV without --ftv-from, in a "
-        "mask (--ftv-box mask) or the breast (--ftv-box breast), with --ftv-variant ucsf-ispy1 "
-        "(9 of 26) or ucsf-extension (4)"
+        f"neighbours that UCSF used, got {', '.join(counts)}: {OTHER_WAY}"
     )
 
 
