@@ -48,7 +48,7 @@ types: $(VENV)/test.done # once more as Windows and macOS have it
 
 contracts: $(VENV)/test.done
 	$(BIN)/lint-imports
-	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/architecture.py --check
 
 bench: $(VENV)/test.done ## timings against peers, each in one run
 	for file in benchmarks/*.py; do echo "== $$file"; $(CLEAN_ENV) xvfb-run -a $(BIN)/python $$file || exit 1; done

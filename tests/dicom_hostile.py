@@ -110,6 +110,16 @@ def over_midnight_with_the_date_of_the_study(folder):
               ContentTime=lambda k, _: clock((late[k] + 9) % 86400, 0))  # fmt: skip
 
 
+def dates_moved_apart(folder):
+    """De-identification moved the date of each series by a number of days of its own."""
+    per_phase(folder, AcquisitionDate=lambda k, _: f"202001{(4, 11, 2, 30, 8, 21)[k]:02d}")
+
+
+def hours_without_their_zero(folder):
+    dynamic(folder, times=(None,) * 6, ContentTime=None,
+            AcquisitionTime=lambda k, _: clock(TIMES[k], 9 * 3600).lstrip("0"))  # fmt: skip
+
+
 def instance_numbers_reversed(folder):
     dynamic(folder, 5, lambda k: volume(5 - k), (0,) * 6, ContentTime=clock(900))
 
@@ -987,6 +997,11 @@ HOSTILE = (
              two_phases_of_one_time(TemporalPositionIdentifier=lambda k, _: k + 1),
              said="--clock TemporalPositionIdentifier"),
     Protocol("summer time begins", summer_time_begins, P),
+    Protocol("dates moved apart", dates_moved_apart, said="by AcquisitionTime alone"),
+    Protocol("dates moved apart, named", dates_moved_apart, P, use=("series=5,6,7,8,9,10",),
+             said="the time of day counts"),
+    Protocol("hours without their zero", hours_without_their_zero, P, times=None,
+             said="AcquisitionTime '90000.000000' is no time"),
     Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
     Protocol("over midnight, one date", over_midnight_with_the_date_of_the_study, P,
              said="midnight"),

@@ -6,6 +6,9 @@ Usage, before the change and after it, with the program of each checkout::
     .venv/bin/python tools/outputs.py record after.json
     .venv/bin/python tools/outputs.py compare before.json after.json
 
+With ``record --numbers`` words, names of files and columns are left out: exit codes, voxels and
+the numbers in tables and JSON are noted, for a change of words.
+
 Each command of `tests/fault/worlds.py` runs in a world of its own, always at the same place, in a
 process of its own. What it printed, its exit code and all files are noted: voxels and texts to the
 byte, times, paces and memory apart (`tests/fault/same.py`). Commands that take minutes only with
@@ -21,6 +24,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +50,32 @@ def printed(text: str) -> list[str]:
     return re.sub(r"[^\w.,:;%()<>/\-]+", " ", text).split()
 
 
-def outcome(way: worlds.Way) -> dict[str, Any]:
-    """Run one command in its world; return its exit code, words and files."""
+def list_numbers(path: Path) -> list[str]:
+    """Return the numbers in a table or JSON file, and a digest of the voxels of a volume."""
+    name = path.name.lower()
+    if name.endswith((".json", ".csv", ".tsv")):
+        value = same.content(path)
+        if isinstance(value, str):
+            value = [line.split("\t") for line in value.splitlines()]
+        return sorted(_walk_numbers(value))
+    if name.endswith((".nii", ".nii.gz", ".nrrd", ".raw", ".npy", ".safetensors")):
+        return [hashlib.sha256(repr(same.content(path)).encode()).hexdigest()[:16]]
+    return []
+
+
+def _walk_numbers(value: object) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _walk_numbers(item)
+    elif isinstance(value, int | float):
+        yield f"{float(value):.9g}"
+    elif isinstance(value, str):
+        with suppress(ValueError):
+            yield f"{float(value):.9g}"
+
+
+def outcome(way: worlds.Way, *, numbers: bool) -> dict[str, Any]:
+    """Run one command in its world; return its exit code, words and files, or its numbers."""
     shutil.rmtree(PLACE, ignore_errors=True)
     worlds.furnished(PLACE)
     words = way.make(PLACE)
@@ -60,6 +90,14 @@ def outcome(way: worlds.Way) -> dict[str, Any]:
         check=False,
     )
     files: dict[str, list[str]] = {}
+    if numbers:
+        counts = Counter(
+            number
+            for path in PLACE.rglob("*")
+            if path.is_file() and not str(path.relative_to(PLACE)).startswith(NOT_OURS)
+            for number in list_numbers(path)
+        )
+        return {"exit": done.returncode, "words": [], "files": {"numbers": dict(counts)}}
     for path in sorted(PLACE.rglob("*")):
         name = str(path.relative_to(PLACE))
         if path.is_file() and not name.startswith(NOT_OURS):
@@ -73,14 +111,24 @@ def outcome(way: worlds.Way) -> dict[str, Any]:
     }
 
 
-def record(target: Path, *, slow: bool) -> None:
+def record(target: Path, *, slow: bool, numbers: bool) -> None:
     """Run every command and note what came out."""
     found = {}
     for way in worlds.COMMANDS:
         if slow or not way.is_slow:
-            found[way.name] = outcome(way)
+            found[way.name] = outcome(way, numbers=numbers)
             print(f"{way.name}: exit {found[way.name]['exit']}", flush=True)
     target.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def show_file_difference(name: str, old: object, new: object) -> None:
+    """Print that a file differs; of counted numbers, which of them."""
+    if old == new:
+        return
+    print(f"  {name} differs")
+    if isinstance(old, dict) and isinstance(new, dict):
+        print(f"    only before: {dict(Counter(old) - Counter(new))}"[:400])
+        print(f"    only after: {dict(Counter(new) - Counter(old))}"[:400])
 
 
 def compare(before: Path, after: Path) -> int:
@@ -100,8 +148,7 @@ def compare(before: Path, after: Path) -> int:
             if first[key] != second[key]:
                 print(f"  {key}: {first[key]}\n     -> {second[key]}")
         for file in sorted({*first["files"], *second["files"]}):
-            if first["files"].get(file) != second["files"].get(file):
-                print(f"  {file} differs")
+            show_file_difference(file, first["files"].get(file), second["files"].get(file))
     print(f"{n} of {len(one)} commands differ")
     return n
 
@@ -113,12 +160,13 @@ def main() -> None:
     recording = parts.add_parser("record")
     recording.add_argument("target", type=Path)
     recording.add_argument("--all", action="store_true")
+    recording.add_argument("--numbers", action="store_true")
     comparing = parts.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.what == "record":
-        record(given.target, slow=given.all)
+        record(given.target, slow=given.all, numbers=given.numbers)
     else:
         sys.exit(compare(given.before, given.after) > 0)
 

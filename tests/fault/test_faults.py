@@ -2,7 +2,7 @@
 
 A trial is right if the exit code and one clear error tell of the fault, what was there before is
 byte for byte the same, no half file has a final name, and the next run makes what an undisturbed
-one does and leaves nothing temporary. `table.py` counts trials and prints them for CHANGELOG.
+one does and leaves nothing temporary. `table.py` counts trials and prints them.
 """
 
 import os

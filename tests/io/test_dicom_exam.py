@@ -137,7 +137,7 @@ def test_an_exam_over_midnight_without_dates_goes_on_after_it_and_says_so(tmp_pa
     )
     exam = exam_of(tmp_path)
     assert exam.times_s == (0, 90, 180)
-    assert "AcquisitionTime pass midnight" in exam.warnings[0]
+    assert "AcquisitionTime passes midnight" in exam.warnings[0]
 
 
 def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):
@@ -146,6 +146,18 @@ def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):
     )
     with pytest.raises(CaseError, match=r"12\.0 hours lie between two of them"):
         exam_of(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:Invalid value for VR")
+def test_a_case_opened_without_an_import_says_which_element_holds_no_time(tmp_path):
+    phantoms.write_exam(
+        tmp_path,
+        AcquisitionTime=lambda phase, _: f"9:{phase:02d}:07",
+        InstanceNumber=lambda phase, z: 4 * phase + z,
+    )
+    case = load_case(find_phases(tmp_path))
+    assert [phase.time_s for phase in case.phases] == [None, None, None]
+    assert "AcquisitionTime '9:00:07' is no time" in case.warnings[0]
 
 
 def test_a_named_clock_that_orders_nothing_is_refused_with_those_that_do(tmp_path):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from skimage.filters import threshold_otsu
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.background import (
@@ -142,6 +143,26 @@ def test_the_background_is_that_of_the_brighter_tissue():
     assert found.mean_percent == pytest.approx(15.0)
     assert found.median_percent == pytest.approx(15.0)
     assert found.n_voxels == 4 * 10 * 20
+
+
+def test_a_voxel_is_chosen_as_gland_by_its_neighbours_and_not_by_itself():
+    """The same voxels as a loop over 26 neighbours and scikit-image's Otsu threshold choose."""
+    rng = np.random.default_rng(3)
+    signal = rng.integers(50, 90, (2, 6, 12, 12)).astype(np.int16)
+    signal[0, :, :6] += 100
+    signal[0, 3, 9, 9] = 3000  # bright by itself, among dark neighbours
+    signal[1] = 2 * signal[0]
+    padded = np.pad(signal[0].astype(float), 1, mode="edge")
+    means = np.empty(signal[0].shape, np.float32)
+    for z, y, x in np.ndindex(means.shape):
+        around = padded[z : z + 3, y : y + 3, x : x + 3]
+        means[z, y, x] = (around.sum() - padded[z + 1, y + 1, x + 1]) / 26
+    bright = means > threshold_otsu(means, 256)
+    assert not bright[3, 9, 9]
+    signal[1][bright] = 3 * signal[0][bright]
+    found = background_enhancement(signal, np.ones(means.shape, bool), 1)
+    assert found.n_voxels == np.count_nonzero(bright)
+    assert found.mean_percent == pytest.approx(200.0)
 
 
 def test_the_background_of_too_little_breast_is_unknown_with_the_reason():

@@ -14,6 +14,7 @@ from napari_mamamia.core.choices import (
 )
 from napari_mamamia.scoring.detection.boxes import (
     Lesions,
+    Overlaps,
     PredictedBoxes,
     axial_box_side_mm,
     box_overlaps,
@@ -210,6 +211,14 @@ def test_greedy_and_hungarian_differ_where_the_better_score_takes_the_only_lesio
     rule = MatchingRule(LesionMatching.HUNGARIAN)
     hungarian = scored(TWO_LESIONS, DetectionSettings(rule, n_resamples=0))
     assert (hungarian.n_true_positives, hungarian.n_false_positives) == (2, 0)
+
+
+def test_hungarian_prefers_a_sought_lesion_to_a_larger_overlap_with_another():
+    overlaps = Overlaps(np.array([0, 0]), np.array([0, 1]), np.array([0.2, 0.9]))
+    rule = MatchingRule(LesionMatching.HUNGARIAN, iou=0.1)
+    matches = match_lesions(overlaps, np.array([0.5]), 2, rule, np.array([True, False]))
+    assert matches.found_by.tolist() == [0, -1]
+    assert matches.is_false.tolist() == [False]
 
 
 def test_a_second_box_on_a_lesion_is_false_or_does_not_count():

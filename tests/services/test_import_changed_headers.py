@@ -202,7 +202,9 @@ def test_each_image_is_read_by_its_own_pixel_representation(tmp_path, is_signed)
     assert (code, "PixelRepresentation differs" in said) == (0, True), said
     assert np.array_equal(values_in(images), values)
     assert images[0].get_data_dtype() == np.int16
-    assert np.array_equal(read_dicom_case(tmp_path / "in").signal, values)
+    case = read_dicom_case(tmp_path / "in")
+    assert np.array_equal(case.signal, values)
+    assert "PixelRepresentation differs" in " ".join(case.warnings)
 
 
 def test_values_below_0_beside_unsigned_images_are_asked_about(tmp_path):

@@ -282,6 +282,15 @@ def test_held_voxels_are_obeyed_by_a_stroke_beside_them():
     assert not labels[part].any()
 
 
+def test_a_stroke_lifts_what_was_held_against_it_in_its_whole_circle():
+    """Held outside within the circle but off its middle: the stroke, not the old hold, counts."""
+    labels, words = empty()
+    circle = ball(MIDDLE, 5.0)
+    hold_voxels(words, circle, Action.ERASE)
+    stroke(images_of(ball(MIDDLE, 10.0)), labels, words, (MIDDLE,), radius_mm=5.0)
+    assert not (unpack_marks(words).hold[circle] == -1).any()
+
+
 def test_distance_to_a_path_is_that_to_its_nearest_piece():
     # From (0, 0, 0) to (0, 0, 6): beside the piece 3 voxels of 1 mm, beyond its end 4 and 3 -> 5.
     path = ((0.0, 0.0, 0.0), (0.0, 0.0, 6.0))

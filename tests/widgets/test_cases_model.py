@@ -92,6 +92,12 @@ def test_a_changed_case_keeps_its_place_and_shows_its_new_state(model):
     assert model.case_ids() == ["DUKE_2"]
 
 
+def test_a_changed_case_sorts_by_its_new_value(model):
+    model.set_row(row("DUKE_10", 1))
+    model.sort(1)
+    assert model.case_ids() == ["DUKE_10", "DUKE_2", "ISPY1_1"]
+
+
 def test_the_open_case_is_bold(model):
     model.set_current("DUKE_2")
     bold = [model.index(r, 0).data(Qt.ItemDataRole.FontRole) for r in range(3)]

@@ -54,7 +54,7 @@ def find_outline_field(labels: NDArray[np.uint8], first: int = 0) -> OutlineFiel
     first
         The label that has a channel of its own, see `channel_of`; 0 for none.
 
-    Source: the width of the blur by measurement against a mask of true circles (CHANGELOG).
+    Source: the width of the blur by measurement against a mask of true circles.
     """
     sides = [np.flatnonzero(labels.any(axis=1 - axis)) for axis in range(2)]
     if not sides[0].size:

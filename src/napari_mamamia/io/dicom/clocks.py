@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Slice
+from napari_mamamia.io.dicom.slices import (
+    DYNAMIC_TIME,
+    OFFSET_TIME,
+    REFERENCE_TIME,
+    RESOLUTION,
+    Slice,
+)
 from napari_mamamia.io.dicom.trust import (
+    add_refused_times,
     earliest,
     least_making_s,
+    list_refused_times,
     too_late,
     without_acquisition_time,
 )
@@ -29,6 +37,7 @@ _IN_SECONDS: Final = (
 )  # fmt: skip
 _TIMING: Final = (
     Clock.ACQUISITION_TIME.value,
+    REFERENCE_TIME,
     Clock.TRIGGER_TIME.value,
     Clock.ACQUIRED.value,
     OFFSET_TIME,
@@ -125,19 +134,22 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
     if wanted is not None:
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
         if not chosen.works:
-            raise CaseError(
-                f"expected {wanted} to order {name}, but {chosen.reason}: "
-                + (f"name another clock ({', or '.join(f'--clock {v.clock}' for v in working)})"
-                   if working else "no other clock does, so convert the exam to NIfTI with the "
-                   "phases in the right order")
-            )  # fmt: skip
+            others = ", ".join(f"--clock {v.clock}" for v in working)
+            message = f"expected {wanted} to order {name}, but {chosen.reason}: " + (
+                f"name another clock ({others})"
+                if working
+                else "no other clock does, so convert the exam to NIfTI with the phases in the "
+                "right order"
+            )
+            raise CaseError(add_refused_times(message, slices))
         return Choice(chosen, verdicts, (*doubts, *_list_oddities(chosen, working)))
     if not working:
         reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
-        raise CaseError(
+        message = (
             f"expected a clock that orders the {n_times} phases of {name}, but {reasons}: "
             "convert the exam to NIfTI with the phases in the right order"
         )
+        raise CaseError(add_refused_times(message, slices))
     _require_agreement(working, slices, name)
     return Choice(working[0], verdicts, (*doubts, *_list_oddities(working[0], working)))
 
@@ -197,6 +209,8 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
     values = [piece.clocks.get(clock) for piece in slices]
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
+        if list_refused_times(slices, clock):
+            return "no time"
         n_missing = len(values) - len(numbers)
         return "missing" if not numbers else f"missing in {n_missing} of {len(values)} images"
     if len(set(numbers)) == 1:
@@ -300,11 +314,12 @@ def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name
         if other.clock is Clock.SERIES and first.is_plausible:
             continue  # series are numbered as they are stored, not as they are taken
         if (is_odd or other.clock in _MUST_AGREE) and not _is_same_order(first, other):
-            raise CaseError(
+            message = (
                 f"the order of the phases in {name} is in doubt: by {first.clock} "
                 f"{_name_order(first, slices)}, by {other.clock} {_name_order(other, slices)}; "
                 f"name the clock that counts (--clock {first.clock}, or --clock {other.clock})"
             )
+            raise CaseError(add_refused_times(message, slices))
 
 
 def _is_same_order(a: Verdict, b: Verdict) -> bool:
@@ -326,11 +341,16 @@ def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
         if other is not chosen and not _is_same_order(chosen, other)
     ]
     if chosen.times_s is None:
-        notes.append("the times of the phases are not told by any element: only their order is")
+        notes.append(
+            "the times of the phases are not told by any element: only their order is. Where times "
+            "are needed, write the seconds since phase 0 into the column acquisition_times of the "
+            "clinical table, or pass --times"
+        )
     elif not chosen.is_plausible:
         gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]
         notes.append(
             f"the gaps between phases are {', '.join(gaps[:6])} s, outside the "
-            f"{LEAST_GAP_S:g} to {MOST_GAP_S:g} s that are usual for DCE-MRI: check the times"
+            f"{LEAST_GAP_S:g} to {MOST_GAP_S:g} s that are usual for DCE-MRI: check the times, and "
+            "correct the column acquisition_times of the clinical table if they are wrong"
         )
     return notes

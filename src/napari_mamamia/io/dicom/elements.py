@@ -5,7 +5,6 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -333,38 +332,6 @@ def _show_value(value: Any) -> str:
 def philips_time_s(header: Any) -> float | None:
     """Return Philips' own begin of the dynamic scan in seconds, None where it is not told."""
     return optional_number(header, PHILIPS_DYNAMIC_TIME) if _is_philips(header) else None
-
-
-def seconds(time: str) -> float:
-    """Return seconds since midnight of a DICOM TM value, ``HHMMSS.ffffff`` or its older form."""
-    digits = time.replace(":", "").strip()
-    return int(digits[:2]) * 3600 + int(digits[2:4] or 0) * 60 + float(digits[4:] or 0)
-
-
-def days(day: str) -> int:
-    """Return the day number of a DICOM DA value, 0 where it is missing or no date."""
-    try:
-        return date.fromisoformat(day.replace(".", "").strip()).toordinal()
-    except ValueError:
-        return 0
-
-
-def date_time_s(value: object) -> float | None:
-    """Return seconds since the year 1 of a DICOM DT value, in UTC where it tells its time zone."""
-    whole = str(value or "").strip()
-    text = whole.split("+")[0].split("-")[0].strip()
-    if len(text) < 10 or days(text[:8]) == 0:
-        return None
-    return days(text[:8]) * 86400 + seconds(text[8:]) - zone_s(whole[len(text) :])
-
-
-def zone_s(offset: object) -> float:
-    """Return seconds ahead of UTC of a time zone, ``+HHMM`` or ``-HHMM``; 0 for anything else."""
-    text = str(offset or "").strip()
-    if len(text) != len("+0100") or text[0] not in "+-" or not text[1:].isdecimal():
-        return 0.0
-    ahead = int(text[1:3]) * 3600.0 + int(text[3:]) * 60.0
-    return -ahead if text[0] == "-" else ahead
 
 
 def _is_philips(header: Any) -> bool:

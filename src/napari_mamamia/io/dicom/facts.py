@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -20,6 +20,7 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.program.system import open_own
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
 from napari_mamamia.io.dicom.persons import is_identity_removed
+from napari_mamamia.io.dicom.times import read_date
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.user_folders import preferences_path
@@ -201,10 +202,9 @@ def remapped_uid(uid: str, secret: bytes) -> str:
 
 def _shifted_date(header: Any, secret: bytes) -> str:
     """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
-    day = next((str(v) for name in ("AcquisitionDate", "StudyDate") if (v := header.get(name))), "")
-    try:
-        exam = date.fromisoformat(day.replace(".", ""))
-    except ValueError:
+    days = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
+    exam = next((day for day in days if day), None)
+    if exam is None:
         return ""
     patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
     digest = hmac.new(secret, f"date {patient}".encode(), hashlib.sha256).digest()

@@ -12,12 +12,12 @@ from napari_mamamia.io.dicom.elements import (
     DAMAGED,
     OVERLAY_TAGS,
     PHILIPS_TAGS,
-    date_time_s,
     has_bit_overlays,
     needed,
     numbers,
     open_dicom,
     optional_number,
+    philips_time_s,
     require_room,
     scaling_of,
     shape_of,
@@ -31,6 +31,7 @@ from napari_mamamia.io.dicom.quick import read_quickly
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.slices import (
     DURATION,
+    DYNAMIC_TIME,
     FRAMES,
     OFFSET_TIME,
     REFERENCE_TIME,
@@ -39,7 +40,12 @@ from napari_mamamia.io.dicom.slices import (
     OtherImage,
     Slice,
     clocks_of,
+    readings_of,
+    to_seconds,
+    with_sum,
+    zone_of,
 )
+from napari_mamamia.io.dicom.times import TimeElements
 from napari_mamamia.io.files.foreign import open_bounded, reads
 
 # Frames of an enhanced multi-frame MR file: the same facts as of single-frame ones.
@@ -84,7 +90,7 @@ class _Groups:
         return items[0] if items else _EMPTY
 
 
-def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
+def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice, ...]:
     """Return a plane for each frame, in the file's order.
 
     Raises
@@ -102,7 +108,7 @@ def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
         )
     shared = content.get("SharedFunctionalGroupsSequence")
     first = shared[0] if shared else None
-    of_file = clocks_of(content)
+    of_file = _read_file_clocks(content, per_frame, times), times
     shape = shape_of(path, content)
     stored = stored_type(path, content)
     n_bytes = n_frames * shape[0] * shape[1] * stored.itemsize
@@ -118,6 +124,7 @@ def _read_frame(
 ) -> Slice:
     path = header.file
     shape, stored, of_file = common
+    clocks, refused = _read_clocks(content, groups, of_file, index)
     transform = groups.group("PixelValueTransformationSequence")
     measures = groups.group("PixelMeasuresSequence")
     kind, sequence = _kind_and_sequence(content, groups)
@@ -137,7 +144,8 @@ def _read_frame(
         or optional_number(measures, "SpacingBetweenSlices")
         or optional_number(measures, "SliceThickness"),
         frame=index,
-        clocks=MappingProxyType(_read_clocks(groups.group("FrameContentSequence"), of_file, index)),
+        clocks=MappingProxyType(clocks),
+        refused_times=refused,
     )
 
 
@@ -192,27 +200,48 @@ def _fat_options(modifier: Any) -> str:
     return "FAT" if "FAT" in suppression else ""
 
 
-def _read_clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, float]:
-    """Return the frame's clocks; what only the file says counts for all its frames."""
-    acquired = date_time_s(frame.get("FrameAcquisitionDateTime"))
+_FileClocks = tuple[dict[str, float], TimeElements]
+
+
+def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict[str, float]:
+    """Return the file's clocks for all frames, without AcquisitionTime where frames have theirs."""
+    clocks = clocks_of(content, times)
+    frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
+    if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
+        acquired = Clock.ACQUISITION_TIME
+        for name in (acquired, zone_of(acquired), Clock.ACQUIRED):
+            clocks.pop(name, None)
+    return clocks
+
+
+def _read_clocks(
+    content: Any, groups: _Groups, of_file: _FileClocks, index: int
+) -> tuple[dict[str, float], tuple[tuple[str, str], ...]]:
+    """Return the frame's clocks and what holds no time; the file's count for all its frames.
+
+    Source of the places: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac synchronization)
+    and .20 (temporal position).
+    """
+    clocks, file_times = of_file
+    frame = groups.group("FrameContentSequence")
+    times = TimeElements(frame, file_times.zone_s)
+    beat = groups.group("CardiacSynchronizationSequence")
+    position = groups.group("TemporalPositionSequence")
+    reference = times.date_time("FrameReferenceDateTime")
     frame_clocks = {
         Clock.TEMPORAL_POSITION: optional_number(frame, "TemporalPositionIndex"),
-        Clock.ACQUISITION_TIME: acquired,
-        Clock.TRIGGER_TIME: _convert_milliseconds(
-            optional_number(frame, "NominalCardiacTriggerDelayTime")
-        ),
+        Clock.TRIGGER_TIME: to_seconds(optional_number(beat, "NominalCardiacTriggerDelayTime")),
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
-        OFFSET_TIME: optional_number(frame, "TemporalPositionTimeOffset"),
-        REFERENCE_TIME: date_time_s(frame.get("FrameReferenceDateTime")),
-        DURATION: _convert_milliseconds(optional_number(frame, "FrameAcquisitionDuration")),
-        Clock.INSTANCE_NUMBER: of_file.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
+        OFFSET_TIME: optional_number(position, "TemporalPositionTimeOffset"),
+        DYNAMIC_TIME: philips_time_s(groups.philips(content)),
+        REFERENCE_TIME: None if reference is None else reference.utc_s,
+        DURATION: to_seconds(optional_number(frame, "FrameAcquisitionDuration")),
+        Clock.INSTANCE_NUMBER: clocks.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
+        **readings_of(Clock.ACQUISITION_TIME, times.date_time("FrameAcquisitionDateTime")),
     }
-    clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}
-    return {**of_file, **clocks}
-
-
-def _convert_milliseconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000.0
+    own_clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}
+    refused = {**file_times.refused, **times.refused}
+    return with_sum({**clocks, **own_clocks}), _intern_value(tuple(refused.items()))
 
 
 T = TypeVar("T")
@@ -275,24 +304,25 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
             needed(path, content, "StudyInstanceUID")
         return OtherImage(path, name)
     try:
-        header = _read_header(path, content, at)
+        times = TimeElements(content)
+        header = _read_header(path, content, at, times)
     # A FormatError is a ValueError, so one of DAMAGED too, and says more.
     except FormatError:
         raise
     except DAMAGED as error:
         raise _make_damage_error(path, error) from error
-    return _read_planes(header, content, sop_class in _ENHANCED_MR)
+    return _read_planes(header, content, times, sop_class in _ENHANCED_MR)
 
 
 def _read_planes(
-    header: Header, content: Any, is_enhanced: bool
+    header: Header, content: Any, times: TimeElements, is_enhanced: bool
 ) -> tuple[Slice, ...] | OtherImage | BadImage:
     if int(optional_number(content, "SamplesPerPixel") or 1) != 1:
         return OtherImage(header.file, Role.CAPTURE.words, Role.CAPTURE, header)
     try:
         if is_enhanced:
-            return frames_of(header, content)
-        picture = _read_slice(header, content)
+            return frames_of(header, content, times)
+        picture = _read_slice(header, content, times)
         return tiles_of(picture) if is_mosaic(content) else (picture,)
     except FormatError as error:
         return _describe_bad_image(header, content, str(error))
@@ -308,7 +338,7 @@ def _describe_bad_image(header: Header, content: Any, reason: str) -> BadImage:
         return BadImage(header, reason)
 
 
-def _read_header(path: Path, content: Any, at: int) -> Header:
+def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Header:
     syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
@@ -330,7 +360,7 @@ def _read_header(path: Path, content: Any, at: int) -> Header:
         patient=_intern_value(
             tuple(_simplify_text(content.get(n)) for n in ("PatientID", "PatientBirthDate"))
         ),
-        contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
+        contrast_start_s=times.time_s("ContrastBolusStartTime"),
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
         positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
         images=int(optional_number(content, "ImagesInAcquisition") or 0),
@@ -343,7 +373,7 @@ def _guessed_syntax(content: Any) -> str:
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
 
-def _read_slice(header: Header, content: Any) -> Slice:
+def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
@@ -355,6 +385,7 @@ def _read_slice(header: Header, content: Any) -> Slice:
     require_room(path, n_bytes, packed=header.plain_at is None, at=header.plain_at or 0)
     kind = _intern_value(kind_of(content))
     echo = optional_number(content, "EchoNumbers")
+    clocks = clocks_of(content, times)
     return Slice(
         header=header,
         shape=shape,
@@ -368,7 +399,8 @@ def _read_slice(header: Header, content: Any) -> Slice:
         echo=None if echo is None else int(echo),
         thickness_mm=optional_number(content, "SpacingBetweenSlices")
         or optional_number(content, "SliceThickness"),
-        clocks=MappingProxyType(clocks_of(content)),
+        clocks=MappingProxyType(clocks),
+        refused_times=_intern_value(tuple(times.refused.items())),
     )
 
 

@@ -29,6 +29,11 @@ def _decode_text(raw: bytes) -> str | None:
     return raw.decode("latin-1").strip(" \0") or None
 
 
+def _decode_padded(raw: bytes) -> str | None:
+    """Return a date or a time: blanks ahead of it are no padding, and tell that it is none."""
+    return raw.decode("latin-1").rstrip(" \0") or None
+
+
 def _decode_texts(raw: bytes) -> Any:
     """Return one text, or a list where a backslash separates several; None where it is empty."""
     text = raw.decode("latin-1").rstrip(" \0")
@@ -58,17 +63,17 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080008: ("ImageType", b"CS", _decode_texts),
     0x00080016: ("SOPClassUID", b"UI", _decode_text),
     0x00080018: ("SOPInstanceUID", b"UI", _decode_text),
-    0x00080022: ("AcquisitionDate", b"DA", _decode_text),
-    0x00080023: ("ContentDate", b"DA", _decode_text),
-    0x0008002A: ("AcquisitionDateTime", b"DT", _decode_text),
-    0x00080032: ("AcquisitionTime", b"TM", _decode_text),
-    0x00080033: ("ContentTime", b"TM", _decode_text),
+    0x00080022: ("AcquisitionDate", b"DA", _decode_padded),
+    0x00080023: ("ContentDate", b"DA", _decode_padded),
+    0x0008002A: ("AcquisitionDateTime", b"DT", _decode_padded),
+    0x00080032: ("AcquisitionTime", b"TM", _decode_padded),
+    0x00080033: ("ContentTime", b"TM", _decode_padded),
     0x00080070: ("Manufacturer", b"LO", _decode_text),
     0x00080201: ("TimezoneOffsetFromUTC", b"SH", _decode_text),
     0x0008103E: ("SeriesDescription", b"LO", _decode_text),
     0x00089208: ("ComplexImageComponent", b"CS", _decode_text),
     0x00100020: ("PatientID", b"LO", _decode_text),
-    0x00100030: ("PatientBirthDate", b"DA", _decode_text),
+    0x00100030: ("PatientBirthDate", b"DA", _decode_padded),
     0x00180020: ("ScanningSequence", b"CS", _decode_texts),
     0x00180021: ("SequenceVariant", b"CS", _decode_texts),
     0x00180022: ("ScanOptions", b"CS", _decode_texts),
@@ -81,7 +86,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00180086: ("EchoNumbers", b"IS", _decode_texts),
     0x00180088: ("SpacingBetweenSlices", b"DS", _decode_texts),
     0x00180091: ("EchoTrainLength", b"IS", _decode_texts),
-    0x00181042: ("ContrastBolusStartTime", b"TM", _decode_text),
+    0x00181042: ("ContrastBolusStartTime", b"TM", _decode_padded),
     0x00181060: ("TriggerTime", b"DS", _decode_texts),
     0x00181314: ("FlipAngle", b"DS", _decode_texts),
     0x00189087: ("DiffusionBValue", b"FD", _FD),

@@ -9,17 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import (
-    Scaling,
-    date_time_s,
-    days,
-    optional_number,
-    philips_time_s,
-    seconds,
-    zone_s,
-)
+from napari_mamamia.io.dicom.elements import Scaling, optional_number, philips_time_s
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
+from napari_mamamia.io.dicom.times import Moment, TimeElements
 
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
@@ -47,8 +40,9 @@ class Header:
 
     `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
     is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
-    no text of ours. `contrast_start` is ContrastBolusStartTime. `unused_bits` are the high bits of
-    each value that are not part of it; `has_bit_overlays` whether the header puts overlays there.
+    no text of ours. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight.
+    `unused_bits` are the high bits of each value that are not part of it; `has_bit_overlays`
+    whether the header puts overlays there.
     `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told.
     """
 
@@ -63,7 +57,7 @@ class Header:
     plain_at: int | None
     byte_order: str
     patient: tuple[str, str] = field(default=("", ""), repr=False)
-    contrast_start: str = ""
+    contrast_start_s: float | None = None
     unused_bits: int = 0
     has_bit_overlays: bool = False
     frame_of_reference: str = ""
@@ -100,10 +94,12 @@ class Slice:
     `orientation` the six direction cosines (along a row, down a column) and `position_mm` the
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
     `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
-    `REFERENCE_TIME` and `DURATION`, as far as the file gives them. `frame` counts the planes of the
-    file from 0; `tile` is where the plane lies in the picture of a mosaic, None where the picture
-    is the plane. `kind` is what the header says it is, `echo` its EchoNumbers, `thickness_mm` from
-    one slice to the next as the header has it. `is_padding` marks a plane of no image, between two
+    `REFERENCE_TIME` and `DURATION`, as far as the file gives them; `zone_of` names the time zones
+    of two of them. `refused_times` names elements that hold no date or time, with their values.
+    `frame` counts the planes of the file from 0; `tile` is where the plane lies in the picture of a
+    mosaic, None where the picture is the plane. `kind` is what the header says it is, `echo` its
+    EchoNumbers, `thickness_mm` from one slice to the next as the header has it. `is_padding` marks
+    a plane of no image, between two
     breasts that are joined. `phase` is which phase of its series it shows, counted from 0 when the
     images of the series are seen together (`parts_of`). `reversed_axes` says whether the rows and
     whether the columns of the file are read from behind, as the other fields then have them.
@@ -123,6 +119,7 @@ class Slice:
     frame: int = 0
     tile: Tile | None = None
     clocks: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    refused_times: tuple[tuple[str, str], ...] = ()
     is_padding: bool = False
     phase: int = field(default=0, compare=False)
     reversed_axes: tuple[bool, bool] = (False, False)
@@ -164,32 +161,43 @@ class BadImage:
     sequence: SequenceKey = _NO_SEQUENCE
 
 
-def clocks_of(content: Any) -> dict[str, float]:
+def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
     """Return clock values of a data set; seconds since the year 1 where a date is given."""
-    acquired, trigger = _time_of(content, "Acquisition"), optional_number(content, "TriggerTime")
+    acquired = times.dated_time("Acquisition") or times.date_time("AcquisitionDateTime")
     clocks = {
         Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
-        Clock.ACQUISITION_TIME: acquired,
-        Clock.CONTENT_TIME: _time_of(content, "Content"),
-        Clock.TRIGGER_TIME: _convert_milliseconds(trigger),
-        Clock.ACQUIRED: None if acquired is None else acquired + (trigger or 0.0) / 1000.0,
+        Clock.TRIGGER_TIME: to_seconds(optional_number(content, "TriggerTime")),
         Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
         Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
         Clock.SERIES: optional_number(content, "SeriesNumber"),
         DYNAMIC_TIME: philips_time_s(content),
-        RESOLUTION: _convert_milliseconds(optional_number(content, "TemporalResolution")),
+        RESOLUTION: to_seconds(optional_number(content, "TemporalResolution")),
+        **readings_of(Clock.ACQUISITION_TIME, acquired),
+        **readings_of(Clock.CONTENT_TIME, times.dated_time("Content")),
     }
-    return {str(name): value for name, value in clocks.items() if value is not None}
+    return with_sum({str(name): value for name, value in clocks.items() if value is not None})
 
 
-def _time_of(content: Any, which: str) -> float | None:
-    """Return AcquisitionTime or ContentTime with its date, or AcquisitionDateTime."""
-    time = content.get(f"{which}Time")
-    if time is None or time == "":
-        return date_time_s(content.get(f"{which}DateTime")) if which == "Acquisition" else None
-    zone = zone_s(content.get("TimezoneOffsetFromUTC"))
-    return days(str(content.get(f"{which}Date") or "")) * 86400 + seconds(str(time)) - zone
+def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
+    """Return a moment and its time zone as clock values."""
+    if moment is None:
+        return {}
+    return {clock: moment.utc_s, zone_of(clock): moment.zone_s}
 
 
-def _convert_milliseconds(milliseconds: float | None) -> float | None:
+def zone_of(clock: str) -> str:
+    """Return the name under which `Slice.clocks` has the seconds that a clock is ahead of UTC."""
+    return f"time zone of {clock}"
+
+
+def with_sum(clocks: dict[str, float]) -> dict[str, float]:
+    """Return clock values with the sum of AcquisitionTime and TriggerTime."""
+    if Clock.ACQUISITION_TIME not in clocks:
+        return clocks
+    acquired_s = clocks[Clock.ACQUISITION_TIME] + clocks.get(Clock.TRIGGER_TIME, 0.0)
+    return {**clocks, Clock.ACQUIRED.value: acquired_s}
+
+
+def to_seconds(milliseconds: float | None) -> float | None:
+    """Return milliseconds as seconds."""
     return None if milliseconds is None else milliseconds / 1000.0

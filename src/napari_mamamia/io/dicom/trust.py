@@ -35,6 +35,39 @@ def span_text(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
 
 
+_EXPECTED: Final = {
+    "DateTime": "no date and time (expected YYYYMMDDHHMMSS)",
+    "Date": "no date (expected YYYYMMDD)",
+    "Time": "no time (expected HHMMSS, hours 00 to 23)",
+    "UTC": "no time zone (expected +HHMM or -HHMM)",
+}
+"""What an element does not hold, by the end of its name. Source: DICOM PS3.5, 6.2."""
+
+
+def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, ...]:
+    """Return a phrase for each element that holds no date or time in some images.
+
+    Only of those that a clock such as "AcquisitionTime" is read from; "" for all.
+    """
+    pieces = [piece for piece in slices if not piece.is_padding]
+    values: dict[str, list[str]] = {}
+    for piece in pieces:
+        for name, value in piece.refused_times:
+            if name.replace("DateTime", "Time").endswith(clock):
+                values.setdefault(name, []).append(value)
+    return tuple(
+        f"{name} {refused[0]} is {next(t for e, t in _EXPECTED.items() if name.endswith(e))} in "
+        f"{len(refused)} of {len(pieces)} images"
+        for name, refused in values.items()
+    )
+
+
+def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
+    """Return a refusal with the elements that hold no date or time, which may have led to it."""
+    refused = "; ".join(list_refused_times(slices))
+    return f"{message}. Did not count: {refused}; correct it in the files" if refused else message
+
+
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
     """Return the least value of a clock in one stack, None where a plane has none."""
     values = [slices[index].clocks.get(name) for index in stack]

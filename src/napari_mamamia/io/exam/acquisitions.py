@@ -18,6 +18,7 @@ from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.trust import list_refused_times
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.looks import Looks
 
@@ -371,6 +372,8 @@ def _require_times_of_all(found: Acquisition, name: str) -> None:
     without = next((volume for volume in volumes if volume.moment is None), None)
     timed = next((volume for volume in volumes if volume.moment is not None), None)
     if without is None or timed is None:
+        return
+    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # one is there, if a wrong one
         return
     series = without.part.header.series_name
     every = [volume.stack for volume in volumes]

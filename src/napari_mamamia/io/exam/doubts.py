@@ -12,12 +12,10 @@ from napari_mamamia.io.dicom.clocks import Choice
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.copies import repeat_doubt
+from napari_mamamia.io.exam.days import MOST_PAUSE_S
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
-_MOST_PAUSE_S: Final = 7200.0
-"""Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
-in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes."""
 _LEAST_ALIKE: Final = 0.5
 """Least correlation of two phases after contrast. Measured between neighbours: .80 to .92 on one
 real slice, .97 on a real exam, .9 on phantoms; with and without fat saturation below .3."""
@@ -93,7 +91,7 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     )
     times_s = acquired.times_s or choice.chosen.times_s
     longest = 0.0 if times_s is None else max(np.diff(times_s), default=0.0)
-    if longest <= _MOST_PAUSE_S:
+    if longest <= MOST_PAUSE_S:
         return None
     days = f"{longest / 86400:.0f} days" if longest > 2 * 86400 else f"{longest / 3600:.1f} hours"
     names = " and ".join(dict.fromkeys(stack[0].series_name for stack in stacks))

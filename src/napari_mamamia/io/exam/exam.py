@@ -6,9 +6,7 @@ Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisiti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Final
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +19,12 @@ from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
-from napari_mamamia.io.dicom.trust import time_oddities
+from napari_mamamia.io.dicom.trust import add_refused_times, list_refused_times, time_oddities
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
+from napari_mamamia.io.exam.days import align_days, shifted_days
 from napari_mamamia.io.exam.doubts import (
     landmark_warnings,
     noise_warnings,
@@ -38,48 +37,6 @@ from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_wa
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 from napari_mamamia.io.exam.values import value_doubts, value_warnings
-
-# Studies that pass midnight and whose images do not tell the day, or all tell the same one.
-_DAY_S: Final = 86400.0
-_MOST_S: Final = 6 * 3600.0
-"""A study is shorter than this. Our own choice: a longer one may have a morning and an evening."""
-
-
-def over_midnight(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
-    """Return planes whose times after midnight count on from the day before, and what was done.
-
-    Only where all planes tell one day, or none, and all times lie within six hours around midnight.
-    """
-    moved = [
-        c for c in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME) if _is_over_midnight(slices, c)
-    ]
-    if not moved:
-        return list(slices), []
-    note = (
-        f"{' and '.join(moved)} pass midnight, though no date says so: the times after it count on "
-        "from those before it"
-    )
-    return [_move_clocks(piece, moved) for piece in slices], [note]
-
-
-def _is_over_midnight(slices: Sequence[Slice], clock: Clock) -> bool:
-    times = np.unique([piece.clocks[clock] for piece in slices if clock in piece.clocks])
-    if len(times) < 2 or times[0] // _DAY_S != times[-1] // _DAY_S:
-        return False
-    return bool(np.diff(times).max() >= _DAY_S - _MOST_S)
-
-
-def _move_clocks(piece: Slice, clocks: Sequence[Clock]) -> Slice:
-    """Return the plane with times of the morning moved to the next day."""
-    readings = dict(piece.clocks)
-    for clock in clocks:
-        if clock in readings and readings[clock] % _DAY_S < _DAY_S / 2:
-            readings[clock] += _DAY_S
-            # This reading was worked out from the acquisition time and has to stay in step with it.
-            if clock is Clock.ACQUISITION_TIME and Clock.ACQUIRED in readings:
-                readings[Clock.ACQUIRED] += _DAY_S
-    return replace(piece, clocks=MappingProxyType(readings))
-
 
 _EVERYTHING = Selection()
 
@@ -162,7 +119,7 @@ def find_exam(
     _require_one_patient(images, selection, name)
     pieces, warnings = without_copies(_list_slices(images), name)
     pieces, again = sent_once(pieces)
-    pieces, late = over_midnight(pieces)
+    pieces, assumed = align_days(pieces, selection)
     candidates = candidates_of(
         parts_of(pieces, allow_thin=allow_thin), selection, allow_thin=allow_thin
     )
@@ -171,6 +128,9 @@ def find_exam(
     chosen = choose_acquisition(candidates, looks, selection, clock, name)
     title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
     rows, grid = _join_parts(chosen.parts)
+    shifted = shifted_days([volume.stack for volume in chosen.volumes], title)
+    if shifted and not selection.use:
+        raise shifted
     choice = choose_clock(rows, title, clock)
     unscaled = value_doubts(_make_stacks(rows, choice), title)
     of_values = _raise_or_warn(unscaled, is_named=bool(selection.use))
@@ -190,7 +150,11 @@ def find_exam(
         *again,
         *_unplaced_left_out(images, selection),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
-        *late,
+        *(
+            f"{refused}: it does not count there"
+            for refused in list_refused_times([piece for stack in stacks for piece in stack])
+        ),
+        *assumed,
         *_describe_turns(stacks),
         *of_values,
         *value_warnings([piece for stack in stacks for piece in stack]),
@@ -371,7 +335,8 @@ def _choose_run(
         )
     except CaseError as error:
         if not is_named:
-            raise
+            every = [piece for row in rows for piece in row]
+            raise CaseError(add_refused_times(str(error), every)) from error
         return Run(), [str(error)]
     return run, [run.warning] if run.warning else []
 

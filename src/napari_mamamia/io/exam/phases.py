@@ -21,7 +21,6 @@ from napari_mamamia.io.dicom.slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import find_places
 from napari_mamamia.io.exam.exam import Exam, find_exam
 from napari_mamamia.io.exam.selectors import Selection
-from napari_mamamia.io.exam.values import value_warnings
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
@@ -37,7 +36,7 @@ def find_phases(
 
     The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
     are left out, and those that `selection` leaves out; `allow_thin` takes one or two slices.
-    `time_s` of a phase is None where no element tells it.
+    `time_s` of a phase is None where no element tells it; `warnings` name what was assumed.
 
     Raises
     ------
@@ -67,7 +66,7 @@ def find_phases(
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
-    return CaseFiles(folder.name, _list_sources(exam))
+    return CaseFiles(folder.name, _list_sources(exam), warnings=exam.warnings)
 
 
 @reads("a readable DICOM series", "export the series again")
@@ -102,10 +101,9 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
         )
     scalings = {piece.scaling.pair for piece in slices}
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
-    warnings = (*places.notes, *value_warnings(slices))
+    warnings: tuple[str, ...] = ()
     if len(scalings) > 1:
-        one_by_one = f"the slices of {places.name} are scaled one by one (RescaleSlope differs)"
-        warnings = (*warnings, one_by_one)
+        warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
     stored = common_type(slices)
     return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 

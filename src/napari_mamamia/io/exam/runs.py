@@ -174,7 +174,8 @@ def _require_one_injection(
     looks: Looks,
     name: str,
 ) -> None:
-    starts = {stack[0].header.contrast_start for stack in stacks} - {""}
+    told = (stack[0].header.contrast_start_s for stack in stacks)
+    starts = {start for start in told if start is not None}
     if len(starts) > 1:
         raise CaseError(
             f"expected one injection in {name}, but its phases name {len(starts)} times of it "
@@ -200,9 +201,9 @@ def _require_one_injection(
             )
 
 
-def _keep_run(stacks: Sequence[Sequence[Slice]], start: str) -> str:
+def _keep_run(stacks: Sequence[Sequence[Slice]], start_s: float) -> str:
     """Return the option that leaves out the phases of other injections."""
-    others = [s for s in stacks if s[0].header.contrast_start not in ("", start)]
+    others = [s for s in stacks if s[0].header.contrast_start_s not in (None, start_s)]
     return leave_out(others, stacks)
 
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import open_dicom, optional_number, seconds
+from napari_mamamia.io.dicom.elements import open_dicom, optional_number
 from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Slice
+from napari_mamamia.io.dicom.times import DAY_S, read_time_s
 from napari_mamamia.io.files.foreign import reads
 
 _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
 _GE_DURATION: Final = (0x0019, 0x105A)
-_DAY_S: Final = 86400.0
 _MOST_S: Final = 7200.0
 """An exam takes no two hours from its pre-contrast scan to the injection."""
 
@@ -132,12 +132,10 @@ def _read_resolution(header: Any, maker: str, positions: int | None) -> float | 
 
 def _read_injection(after: Any, before: Any) -> float | None:
     """Return the second of the injection since the start of phase 0, over midnight too."""
-    given = str(after.get("ContrastBolusStartTime") or before.get("ContrastBolusStartTime") or "")
-    start = str(before.get("AcquisitionTime") or "")
-    if not given or not start:
+    times = (read_time_s(header.get("ContrastBolusStartTime")) for header in (after, before))
+    given_s = next((time_s for time_s in times if time_s is not None), None)
+    start_s = read_time_s(before.get("AcquisitionTime"))
+    if given_s is None or start_s is None:
         return None
-    try:
-        injection_s = (seconds(given) - seconds(start)) % _DAY_S
-    except ValueError:
-        return None
+    injection_s = (given_s - start_s) % DAY_S
     return injection_s if 0 < injection_s < _MOST_S else None

@@ -21,13 +21,7 @@ def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseErro
 
 
 def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """Return a sentence for elements about values that were passed over or differ within an exam.
-
-    Parameters
-    ----------
-    slices
-        Planes that become one case, or one phase of it.
-    """
+    """Return a sentence for elements about values that were ignored, or differ within an exam."""
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
         f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "

@@ -67,7 +67,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         headers[0].grid,
         signal,
         phases,
-        (*warnings, *warning, *damage, *doubt),
+        (*files.warnings, *warnings, *warning, *damage, *doubt),
         breast,
         scan=info.scan,
         frame_uid=info.frame_uid,

@@ -12,7 +12,7 @@ from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.dicom.facts import ScannerFacts
-from napari_mamamia.io.dicom.slices import DYNAMIC_TIME
+from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, REFERENCE_TIME
 from napari_mamamia.io.exam.exam import Exam
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.io.exam.timing import moments_of
@@ -34,6 +34,7 @@ _UNKNOWN_MOMENT: Final = "unknown: the element does not say which moment of a ph
 _MOMENTS: Final = {
     Clock.ACQUISITION_TIME.value: "start of each phase",  # DICOM PS3.3, C.7.10.1.1
     DYNAMIC_TIME: "start of each phase",
+    REFERENCE_TIME: "moment most representative of each phase",  # DICOM PS3.3, C.7.6.16.2.2
     "": "unknown: no element gives times",
     Clock.CONTENT_TIME.value: "unknown: when the pixels were made, after each phase",
 }

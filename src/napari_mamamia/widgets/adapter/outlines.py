@@ -7,7 +7,7 @@ The layer stays a labels layer that holds the whole mask. Where napari looks for
 it is told that there are none, and a picture of the blurred mask (`annotations/outline_field.py`)
 hangs on the layer's own node: seen, hidden, moved and stacked with it. A shader draws the line at
 the picture's middle value, in pixels of the screen at any zoom: three masks cost what none costs
-(CHANGELOG), lines of vispy's own more.
+(docs/methods/speed.md), lines of vispy's own more.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,165 @@
+"""Days and time zones of a study's images: missing in some, past midnight, or moved apart.
+
+De-identification removes dates, writes one date everywhere, or moves each series by its own number
+of days. The time of day then still orders the phases of one exam.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import Clock
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.slices import Slice, zone_of
+from napari_mamamia.io.dicom.times import DAY_S
+from napari_mamamia.io.dicom.trust import span_text
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+from napari_mamamia.io.exam.selectors import Selection
+
+_CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
+_MOST_S: Final = 6 * 3600.0
+"""A study is shorter than this. Our own choice: a longer one may have a morning and an evening."""
+MOST_PAUSE_S: Final = 7200.0
+"""Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
+in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes."""
+
+
+def align_days(
+    slices: Sequence[Slice], selection: Selection
+) -> tuple[list[Slice], tuple[str, ...]]:
+    """Return planes whose times can be compared, and a sentence on each thing that was assumed.
+
+    Planes without a time zone, or without a date, are of that of the others. Where all are of one
+    day, or of none, and within six hours around midnight, times after it count on from those before
+    it. Where the user named the series, this holds for dates that lie apart as well.
+    """
+    is_counted = np.array([selection.uses_series(p.header.series_number) for p in slices], bool)
+    planes = list(slices)
+    notes: dict[str, None] = {}
+    for clock in _CLOCKS:
+        at = [k for k in np.flatnonzero(is_counted) if clock in planes[k].clocks]
+        if not at:
+            continue
+        own = [planes[k] for k in at]
+        times, zones = _to_local(own, clock, notes)
+        aligned = _follow_midnight(_add_days(times, clock, notes), clock, selection, notes) - zones
+        for k, time_s, zone_s in zip(at, aligned.tolist(), zones.tolist(), strict=True):
+            planes[k] = _move_clock(planes[k], clock, time_s, zone_s)
+    return planes, tuple(notes)
+
+
+def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the question where dates lie apart and the times of day are those of one exam."""
+    clock = next((c for c in _CLOCKS if all(c in p.clocks for s in stacks for p in s)), None)
+    if clock is None:
+        return None
+    times = [_to_local(stack, clock, {})[0] for stack in stacks]
+    every = np.concatenate(times)
+    of_day = _on_one_day(every)
+    if of_day is None or not _is_torn(every) or _is_torn(of_day):
+        return None
+    starts = [float(own.min()) for own in times]
+    if len({start % DAY_S for start in starts}) < len(set(starts)):
+        return None  # two visits at one time of day
+    by_day: dict[float, list[Sequence[Slice]]] = {}
+    for stack, start in zip(stacks, starts, strict=True):
+        by_day.setdefault(start // DAY_S, []).append(stack)
+    apart, gap = (span_text(round(_longest_gap(of), 1)) for of in (every, of_day))
+    ways = [leave_out(by_day[day], stacks) for day in sorted(by_day)] if len(by_day) == 2 else []
+    return CaseError(
+        f"expected phases of one exam in {name}, but {apart} lie between two of them by "
+        f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
+        "de-identification moved their dates by different numbers of days, or they are of two "
+        "exams. If they are of one, name the series, and the time of day counts without the date"
+        f"{in_brackets(use_series(stacks))}; else leave out the other exam{in_brackets(*ways)}"
+    )
+
+
+def _to_local(
+    planes: Sequence[Slice], clock: Clock, notes: dict[str, None]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return local times, and how far they are ahead of UTC; that of the most where not told."""
+    zones = [plane.clocks.get(zone_of(clock)) for plane in planes]
+    known = [zone for zone in zones if zone is not None]
+    usual = max(sorted(set(known)), key=known.count) if known else 0.0
+    if known and len(known) < len(zones):
+        notes[
+            f"the time zone of {clock} is known of {len(known)} of {len(zones)} images only "
+            "(TimezoneOffsetFromUTC); the others count as of the same zone"
+        ] = None
+    local = [p.clocks[clock] + (z or 0.0) for p, z in zip(planes, zones, strict=True)]
+    return np.array(local), np.array([usual if zone is None else zone for zone in zones])
+
+
+def _add_days(
+    times: NDArray[np.float64], clock: Clock, notes: dict[str, None]
+) -> NDArray[np.float64]:
+    """Return times, those without a date on that day of the others which is nearest to these."""
+    is_dated = times >= DAY_S
+    if is_dated.all() or not is_dated.any():
+        return times
+    dated = times[is_dated]
+    days = np.unique(dated // DAY_S) * DAY_S
+    nearest = np.abs(times[:, None] + days - np.median(dated)).argmin(axis=1)
+    notes[
+        f"{clock.removesuffix('Time')}Date is missing in {int((~is_dated).sum())} of {len(times)} "
+        "images, which count as of the same day as the others"
+    ] = None
+    return np.where(is_dated, times, times + days[nearest])
+
+
+def _follow_midnight(
+    times: NDArray[np.float64], clock: Clock, selection: Selection, notes: dict[str, None]
+) -> NDArray[np.float64]:
+    of_day = _on_one_day(times)
+    if of_day is None or not (of_day - times).any():
+        return times
+    if len(np.unique(times // DAY_S)) == 1:
+        notes[
+            f"{clock} passes midnight, though no date says so: the times after it count on from "
+            "those before it"
+        ] = None
+        return of_day
+    if not selection.use or not _is_torn(times) or _is_torn(of_day):
+        return times
+    notes[
+        f"the dates of {clock} lie apart, and its times of day are those of one exam: because the "
+        "series were named, the time of day counts without the date"
+    ] = None
+    return of_day
+
+
+def _on_one_day(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return times on the first day and after its midnight; None where they take over six hours."""
+    of_day = np.unique(times % DAY_S)
+    gaps = np.diff(of_day, append=of_day[0] + DAY_S)
+    longest = int(gaps.argmax())
+    if gaps[longest] < DAY_S - _MOST_S:
+        return None
+    first = of_day[(longest + 1) % len(of_day)]
+    moved_days: NDArray[np.float64] = (
+        times.min() // DAY_S - times // DAY_S + (times % DAY_S < first)
+    )
+    return times + moved_days * DAY_S
+
+
+def _is_torn(times: NDArray[np.float64]) -> bool:
+    return _longest_gap(times) > MOST_PAUSE_S
+
+
+def _longest_gap(times: NDArray[np.float64]) -> float:
+    return float(np.diff(np.unique(times)).max(initial=0.0))
+
+
+def _move_clock(plane: Slice, clock: Clock, time_s: float, zone_s: float) -> Slice:
+    moved_s = time_s - plane.clocks[clock]
+    if moved_s == 0:
+        return plane
+    clocks = {**plane.clocks, clock.value: time_s, zone_of(clock): zone_s}
+    if clock is Clock.ACQUISITION_TIME:
+        clocks[Clock.ACQUIRED.value] += moved_s
+    return replace(plane, clocks=MappingProxyType(clocks))
