@@ -375,9 +375,13 @@ def test_a_file_that_is_there_twice_counts_once(tmp_path):
     assert np.array_equal(values_of(exam), values)
 
 
-def test_two_images_of_one_uid_that_differ_are_refused_with_both_files(tmp_path):
-    phantoms.write_exam(tmp_path, SOPInstanceUID=lambda phase, z: f"2.25.{max(phase, 1)}.{z}")
-    with pytest.raises(CaseError, match=r"SOPInstanceUID once .*IM_0_00\d.dcm and .*IM_1_00\d.dcm"):
+def test_two_images_of_one_uid_place_and_time_that_differ_are_refused_with_both_files(tmp_path):
+    phantoms.write_exam(tmp_path, SOPInstanceUID=lambda phase, z: f"2.25.{phase + 1}.{z + 1}")
+    phantoms.write_image(
+        tmp_path / "x.dcm", phantoms.dce_values(0)[2], SOPInstanceUID="2.25.1.2",
+        ImagePositionPatient=phantoms.place(1), AcquisitionTime="100000",
+    )  # fmt: skip
+    with pytest.raises(CaseError, match=r"SOPInstanceUID, .*IM_0_003.dcm and .*x.dcm agree in all"):
         exam_of(tmp_path)
 
 

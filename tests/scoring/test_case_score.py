@@ -210,22 +210,26 @@ def test_a_label_is_refused_where_the_profile_has_its_own_rule():
         score_label_maps("C1", labels(cube()), labels(cube()), label=0)
 
 
-def test_a_soft_mask_counts_from_one_half_clinically_and_only_at_one_on_paper():
+def test_a_soft_mask_counts_from_one_half_clinically_and_on_paper():
     soft = np.zeros(SHAPE, dtype=np.float32)
     soft[4:8, 4:8, 4:8] = 0.5
     soft[8:9, 4:8, 4:8] = 0.25
     score = score_label_maps("C1", labels(cube()), labels(soft))
     assert score.dsc == 1
-    assert "at least 0.5" in score.warning
-    assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 0
+    assert "is a soft mask (values up to 0.5): 0.5 and more is foreground" in score.warning
+    assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 1
+    faint = score_label_maps("C1", labels(cube()), labels(soft * 0.6))
+    assert faint.status is ScoreStatus.PREDICTION_EMPTY
+    assert "its largest value is 0.3, 0.5 and more is foreground" in faint.reason
 
 
-def test_one_label_of_255_is_nothing_unusual_clinically_but_background_on_paper():
-    pair = labels(cube()), labels(cube(value=255))
-    assert (score_label_maps("C1", *pair).dsc, score_label_maps("C1", *pair).warning) == (1, "")
-    score = score_label_maps("C1", *pair, PAPER)
+def test_255_as_the_only_value_is_a_mask_and_2_is_another_label_on_paper():
+    for profile in (CLINICAL, PAPER):
+        score = score_label_maps("C1", labels(cube()), labels(cube(value=255)), profile)
+        assert (score.dsc, score.warning) == (1, "")
+    score = score_label_maps("C1", labels(cube()), labels(cube(value=2)), PAPER)
     assert score.status is ScoreStatus.PREDICTION_EMPTY
-    assert "its values are 255" in score.reason
+    assert "its values are 2" in score.reason
 
 
 def test_a_mask_at_the_image_border_is_warned_of_with_its_axis():

@@ -52,7 +52,8 @@ FULL = labels(np.ones(SHAPE, dtype=np.uint8))
         *[(p, None, cube(), "reference_missing", NAN, NAN) for p in PROFILES],
         # the value 255: no Dice foreground under official-code, but distance foreground
         (OFFICIAL_CODE, cube(255), cube(255), "ok", 0, 0),
-        (PAPER, cube(255), cube(255), "both_empty", 0, 1),
+        (PAPER, cube(255), cube(255), "ok", 1, 0),
+        (PAPER, cube(2), cube(2), "both_empty", 0, 1),
         (CLINICAL, cube(255), cube(255), "ok", 1, 0),
         # a mask that fills the image has no contour inside it
         (OFFICIAL_CODE, FULL, FULL, "ok", 1, 0),

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER, UnusableReason
+from napari_mamamia.scoring.case.profiles import (
+    CLINICAL,
+    OFFICIAL_CODE,
+    PAPER,
+    UnusableReason,
+    UnusableRules,
+)
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.lowest import lowest_numbers, lowest_score
+from napari_mamamia.scoring.cohort.lowest import complete_cases, lowest_numbers, lowest_score
 from napari_mamamia.scoring.cohort.policy import count_cases
 from napari_mamamia.scoring.cohort.ranking import (
     Adaptive,
@@ -75,18 +81,20 @@ def numbers_of(rows, codes, profile=CLINICAL, rule=None):
     measured = score_groups(scores, own, RULES)
     found = rank_counted(measured, cases, groupings, RULES)
     cohort = found.cohort
-    model = ModelScore(
-        "m",
-        cohort.performance.value,
-        cohort.fairness.value,
-        cohort.performance.value - 0.05,
-        found.lowest,
-    )
+    performance, fairness = cohort.performance.value, cohort.fairness.value
+    shares = [one.value for one in cohort.fairness.variables]
+    if not np.isnan(cohort.ranking_score):  # one row, one completion
+        assert cohort.ranking_score == (performance + fairness) / 2
+        means = cohort.performance
+        assert performance == (means.mean_dsc + 1 - means.mean_norm_hd) / 2
+        assert fairness == sum(shares) / len(shares)
+    if found.lowest is not None:
+        performance, fairness = found.lowest.at_weight(0.0), found.lowest.at_weight(1.0)
+    model = ModelScore("m", performance, fairness, performance - 0.05, found.lowest)
     numbers = {
-        "performance": cohort.performance.value,
-        "fairness": cohort.fairness.value,
+        "performance": performance,
+        "fairness": fairness,
         "ranking_score": cohort.ranking_score,
-        **{f"fairness of {one.variable}": one.value for one in cohort.fairness.variables},
     }
     for composite, weight in product(COMPOSITES, (0.25, 0.5, 0.9)):
         numbers[f"{composite} at {weight}"] = composite.score(model, weight)
@@ -166,7 +174,7 @@ def test_the_lowest_numbers_are_the_lowest_of_all_completions(drawn):
         for k, dsc, norm_hd in zip(free, values[::2], values[1::2], strict=True):
             whole[k] = row(rows[k].case_id, dsc, norm_hd)
         completions.append(numbers_of(whole, codes))
-    for name in ("performance", "fairness", "ranking_score", "fairness of v0"):
+    for name in ("performance", "fairness", "ranking_score"):
         lowest = min(one[name] for one in completions)
         assert found[name] == pytest.approx(lowest, abs=1e-12, nan_ok=True), (name, weight)
 
@@ -195,24 +203,24 @@ def test_without_a_free_case_the_bound_is_the_number_itself():
     plain = score_groups(
         SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd), groupings, RULES, 0.3
     )
-    values = dict(zip(lowest.names, lowest.numbers(lowest.parts.sum(0)[None], 0.3)[0], strict=True))
-    assert values["ranking_score"] == pytest.approx(plain.ranking_score, abs=1e-12)
-    assert values["fairness"] == pytest.approx(plain.fairness.value, abs=1e-12)
-    assert values["mean_norm_hd"] == pytest.approx(plain.performance.mean_norm_hd, abs=1e-12)
     score = lowest_score(cases, lowest)
+    assert score.at_weight(0.3) == pytest.approx(plain.ranking_score, abs=1e-12)
+    assert score.at_weight(1.0) == pytest.approx(plain.fairness.value, abs=1e-12)
+    assert score.at_weight(0.0) == pytest.approx(plain.performance.value, abs=1e-12)
     assert score.highest_performance == pytest.approx(plain.performance.value, abs=1e-12)
 
 
 def test_a_first_group_without_a_case_leaves_the_bound_undefined_as_the_number():
     rows = [row("a", 0.5, 0.5), damaged(row("b", 0.5, 0.5), ScoreStatus.PREDICTION_EMPTY)]
-    cases = count_cases(rows, OFFICIAL_CODE)
+    guarded = replace(OFFICIAL_CODE, unusable=UnusableRules())
+    cases = count_cases(rows, guarded)
     empty_first = Grouping(
         "age", ("x", "y"), np.array([1, 1], dtype=np.intp), (), EmptyGroups.AS_SCRIPTS
     )
     lowest = lowest_numbers(cases, [empty_first])
-    values = dict(zip(lowest.names, lowest.numbers(lowest.parts.sum(0)[None], 0.5)[0], strict=True))
-    assert np.isnan(values["fairness"])
-    assert values["performance"] == pytest.approx((0.25 + 1 - 0.75) / 2)
+    score = lowest_score(cases, lowest)
+    assert np.isnan(score.at_weight(1.0))
+    assert score.at_weight(0.0) == pytest.approx((0.25 + 1 - 0.75) / 2)
 
 
 def test_each_profile_states_its_rules():
@@ -222,7 +230,9 @@ def test_each_profile_states_its_rules():
             UnusableRule.LEAST_FAVOURABLE
         }
     assert OFFICIAL_CODE.unusable.of(missing) is UnusableRule.REJECT
-    assert OFFICIAL_CODE.unusable.of(empty) is UnusableRule.LEAST_FAVOURABLE
+    # the scripts define it (Dice 0, NormHD 1), whatever rule is asked for besides
+    assert OFFICIAL_CODE.unusable.of(empty) is None
+    assert OFFICIAL_CODE.unusable.of(empty, UnusableRule.LEAVE_OUT) is None
 
 
 def test_cases_are_counted_by_rule():
@@ -240,7 +250,8 @@ def test_cases_are_counted_by_rule():
     assert (worst.dsc.tolist(), worst.norm_hd.tolist(), worst.has_free) == ([0.5, 0], [0.2, 1], 0)
     left_out = count_cases(rows, CLINICAL, UnusableRule.LEAVE_OUT)
     assert (left_out.case_ids, left_out.left_out) == (("a",), ("b",))
-    assert "1 case(s) without a usable prediction (b)" in count_cases(rows, OFFICIAL_CODE).rejected
+    rejected = count_cases(rows, OFFICIAL_CODE).rejected
+    assert "1 case(s) without a usable prediction (b unreadable)" in rejected
     with pytest.raises(ValueError, match="reject or leave-out"):
         count_cases(rows, OFFICIAL_CODE, UnusableRule.WORST_SCORE)
     # a table whose NormHD goes above what the profile gives has no worst value
@@ -254,8 +265,8 @@ def test_dice_alone_is_enough_for_dice():
     assert np.isnan(numbers["performance"])
     cases = count_cases(rows, CLINICAL)
     assert cases.free_norm_hd.tolist() == [False, False]
-    lowest = lowest_numbers(cases, [])
-    assert lowest.numbers(lowest.parts.sum(0)[None], 0.5)[0, 0] == 0.25
+    scores, _ = complete_cases(cases, [], 0.5)
+    assert scores.dsc.tolist() == [0.5, 0.0]
 
 
 def test_a_damaged_model_never_ranks_above_what_it_was():

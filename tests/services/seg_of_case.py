@@ -54,9 +54,9 @@ def lps_of(slice_, row, column):
     return (-x_ras, -y_ras, z_ras)
 
 
-def make_seg(data_set, path, shift=0.5, thresholds=None, case_id="A_1", **more):
+def make_seg(data_set, path, shift=0.5, thresholds=None, case_id="A_1", neighbours=9, **more):
     """Write the SEG of a case; UCSF's frames are half a pixel off within the slice."""
-    pe, ser, mask, least = slow_ftv(phases_of(data_set, case_id), 1, 3)
+    pe, ser, mask, least = slow_ftv(phases_of(data_set, case_id), 1, 3, neighbours)
     off = np.array((0.8 * shift, 0.8 * shift, 0.0))
     frames = [k for k in range(SHAPE[0]) if mask[k].any()]
     places = [np.array(lps_of(k, 0, 0)) + off for k in frames]

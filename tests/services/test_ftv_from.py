@@ -4,10 +4,11 @@ import csv
 import zipfile
 
 import numpy as np
+import pydicom
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.io.made_ucsf_seg import THRESHOLDS, region
-from tests.services.seg_of_case import VOI, lps_of, make_seg
+from tests.io.made_ucsf_seg import THRESHOLDS, measure, region
+from tests.services.seg_of_case import VOI, lps_of, make_seg, phases_of, slow_ftv
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -70,6 +71,22 @@ def test_an_omitted_box_is_left_out(small_data_set, tmp_path):
     assert "nothing proves it is this exam" in row["remark"]
 
 
+@pytest.mark.parametrize("neighbours", [9, 4])
+def test_an_older_block_without_a_neighbour_count_gives_ucsf_s_own_ftv(
+    small_data_set, tmp_path, neighbours
+):
+    counts = {n: slow_ftv(phases_of(small_data_set), 1, 3, n)[0] for n in (9, 4)}
+    assert counts[9] != counts[4]
+    seg = tmp_path / "seg.dcm"
+    make_seg(small_data_set, seg, thresholds=OLDER, neighbours=neighbours)
+    done = typed("kinetics", small_data_set, "--ftv-from", seg, "--out", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    row = rows_of(tmp_path / "o" / "ftv_from.csv")[0]
+    assert int(row["ours_voxels"]) == int(row["theirs_voxels"]) == counts[neighbours]
+    assert row["different_voxels"] == "0"
+    assert f"{neighbours} of 26 give its own {counts[neighbours]} voxels" in row["remark"]
+
+
 def _foreign(folder):
     (folder / "notes.txt").write_text("not DICOM")
 
@@ -79,6 +96,11 @@ def _cut(folder):
     (folder / "cut.dcm").write_bytes(whole[: len(whole) // 2])
 
 
+OLDER = {
+    k: v for k, v in THRESHOLDS.items()
+    if k not in ("minimum_neighbor_count", "pre_contrast_threshold")
+}  # fmt: skip
+
 BAD = {
     "another creator": ({"creator": "SOMEBODY ELSE 01"}, "UCSF's private block"),
     "no PE threshold": (
@@ -86,7 +108,7 @@ BAD = {
         "expected PE_threshold",
     ),
     "no neighbours": (
-        {"thresholds": {k: v for k, v in THRESHOLDS.items() if k != "minimum_neighbor_count"}},
+        {"thresholds": OLDER, "measures": [measure(0, 7, 0.1, "FTVpe(PEearly>70%)")]},
         "expected minimum_neighbor_count",
     ),
     "another masking": (
@@ -197,3 +219,14 @@ def test_ucsf_s_own_mask_of_a_real_exam_comes_back_to_the_voxel(real_data, tmp_p
         "ucsf-ispy1",
         "47",
     )
+    older = pydicom.dcmread(seg)
+    items = older[0x0117, 0x1010].value
+    older[0x0117, 0x1010].value = [i for i in items if "neighbor" not in str(i[0x0117, 0x1014])]
+    assert len(older[0x0117, 0x1010].value) == len(items) - 1
+    older.save_as(tmp_path / "older.dcm")
+    words = ("kinetics", tmp_path / "data", "--ftv-from", tmp_path / "older.dcm")
+    assert typed(*words, "--out", tmp_path / "again").exit_code == 0
+    pe = rows_of(tmp_path / "again" / "ftv_from.csv")[0]
+    assert (pe["ours_voxels"], pe["different_voxels"], pe["ftv_variant"]) == (
+        "4350", "0", "ucsf-ispy1"
+    )  # fmt: skip

@@ -50,8 +50,18 @@ def slow_join(folder):
     return [found[time] for time in sorted(found)]
 
 
+def unsigned_on_one_side(folder):
+    protocols.side_of(folder, 5, 40.0, 5)
+    protocols.dynamic(
+        folder, 6, lambda k: protocols.volume(k, seed=6).astype(np.uint16),
+        ImageOrientationPatient=protocols.SAGITTAL,
+        ImagePositionPatient=lambda _, z: [-60.0 - 2.0 * z, -20.0, 30.0],
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "write", [protocols.left_and_right, protocols.left_and_right_in_one_series]
+    "write",
+    [protocols.left_and_right, protocols.left_and_right_in_one_series, unsigned_on_one_side],
 )
 def test_two_breasts_joined_lie_where_their_headers_say_with_zeros_between(tmp_path, write):
     write(tmp_path / "in")
@@ -176,7 +186,7 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
         (other_side(PixelSpacing=[0.6, 0.75]), "one spacing .* of the left and the right"),
         (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "one rows and columns"),
         (other_side(EchoTime=2.8), "one sequence .* TE 1.4 ms.* TE 2.8 ms"),
-        (other_side(lambda k: protocols.volume(k, seed=6).astype(np.uint16)), "type of values"),
+        (other_side(RescaleSlope="0.5"), "one scaling .* no RescaleSlope and RescaleSlope"),
         (
             other_side(ImagePositionPatient=lambda _, z: [-60.0 - 2.5 * z, -20.0, 30.0]),
             "one spacing",

@@ -149,6 +149,13 @@ def test_a_sheared_case_opens_with_a_warning(small_data_set):
     np.testing.assert_allclose(case.grid.affine, affine, atol=1e-6)
 
 
+def test_a_case_on_an_identity_grid_opens_with_a_warning(small_data_set):
+    for k in range(4):
+        rewrite(phase_path(small_data_set, "A_1", k), lambda data: data, np.eye(4))
+    case = open_case(files_of(small_data_set))
+    assert any("A_1: the grid is an identity" in text for text in case.warnings)
+
+
 def test_a_truncated_phase_is_named(small_data_set):
     path = phase_path(small_data_set, "A_1", 1)
     path.write_bytes(path.read_bytes()[:-2000])

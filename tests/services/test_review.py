@@ -64,11 +64,11 @@ def test_every_value_above_zero_is_tumour():
     assert found.array[1, 1, 1] == Agrees.CORRECT
 
 
-# ------------------------------------------- what counts as tumour: values 1, 2 and 255
+# ------------------------------------------- what counts as tumour: values 1, 2 and 3
 
 SEVERAL = mask(np.s_[1, 2, 2])
-SEVERAL[1, 2, 3], SEVERAL[1, 2, 4] = 2, 255
-"""Three voxels in a row: 1, 2, 255."""
+SEVERAL[1, 2, 3], SEVERAL[1, 2, 4] = 2, 3
+"""Three voxels in a row: 1, 2, 3."""
 
 
 def labels(values):
@@ -123,7 +123,7 @@ def test_the_outlines_are_those_of_what_counts(tmp_path, case, profile, n):
     nibabel.save(nibabel.Nifti1Image(SEVERAL.transpose(2, 1, 0), GRID.affine), path)
     found = review_masks(case, path, path, "net", Counting(profile))
     assert [int(one.buffer.sum()) for one in found.masks] == [n, n]
-    assert found.masks[0].values == (1.0, 2.0, 255.0)
+    assert found.masks[0].values == (1.0, 2.0, 3.0)
 
 
 def test_two_empty_masks_have_no_error():

@@ -83,16 +83,22 @@ def test_a_missing_prediction_counts_as_an_empty_one_under_clinical(folders):
     assert text in cohort_lines(summary.model)
 
 
-def test_a_missing_prediction_is_left_out_under_official_code_and_distances_are_voxels(folders):
+def test_a_missing_prediction_leaves_no_official_number_and_distances_are_voxels(folders):
     _, found = scored(folders, profile=OFFICIAL_CODE, n_resamples=20)
     task1 = found["task1"]
     assert (found["n_cases"], found["n_scored"], found["n_missing_scored_as_empty"]) == (4, 3, 0)
     assert found["undefined"] == ["C"]
-    assert task1["mean_dsc"] == pytest.approx(2.75 / 3, abs=1e-12)
-    assert task1["mean_norm_hd"] == pytest.approx(1 / 150 / 3, abs=1e-12)
+    assert (task1["mean_dsc"], task1["mean_norm_hd"], task1["ranking_score"]) == (None,) * 3
+    assert task1["fairness_by_variable"]["age"] is None
+    assert "C missing" in task1["reasons"]["ranking_score"]
+    measured = task1["as_measured"]
+    assert measured["mean_dsc"] == pytest.approx(2.75 / 3, abs=1e-12)
+    assert measured["mean_norm_hd"] == pytest.approx(1 / 150 / 3, abs=1e-12)
     # {A, B}: 0.875 and half a voxel of 150; {D}: 1 and 0
-    apart = 1 - (0.125 + 0.5 / 150) / 2
-    assert task1["fairness_by_variable"]["age"] == pytest.approx(apart, abs=1e-12)
+    dsc, norm_hd = (
+        task1["variables"][0][name]["disparity"]["value"] for name in ("dsc", "norm_hd")
+    )
+    assert (dsc, norm_hd) == pytest.approx((0.125, 0.5 / 150), abs=1e-12)
     menopause = task1["variables"][1]
     assert [(g["label"], g["n"]) for g in menopause["groups"]] == [
         ("pre", 2),

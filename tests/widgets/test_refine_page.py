@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Jump, Tool
+from napari_mamamia.core.grid import IDENTITY_WARNING
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
@@ -217,6 +218,9 @@ def test_without_a_reference_the_numbers_are_dashes_with_the_reason(qtbot):
     assert "no reference mask" in cell.toolTip()
     assert table.cells["volume_mm3", "now"].text() == "4.41 ml"
     assert isnan(alone.dice)
+    table.show_numbers(ShownNumbers(alone, alone, alone, IDENTITY_WARNING))
+    assert table.title.text() == "Numbers (mm are voxels)"
+    assert table.title.toolTip() == IDENTITY_WARNING
 
 
 # ----------------------------------------------------------------------- history

@@ -1,8 +1,10 @@
 import math
+from dataclasses import replace
 
 import pytest
 from qtpy.QtWidgets import QLabel, QWidget
 
+from napari_mamamia.core.grid import IDENTITY_WARNING
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.case.show_case import ShownScores
 from napari_mamamia.widgets.base.layers import Role
@@ -64,6 +66,15 @@ def test_without_a_reference_only_volumes_are_known(page):
     assert "no reference mask" in cell(page, "prediction", "dsc").toolTip()
     assert cell(page, "prediction", "ml").text() == "4.32 ml"
     assert cell(page, "reference", "ml").text() == "–"
+
+
+def test_an_identity_grid_is_stated_below_the_volumes_once(page):
+    numbers = ShownScores({}, {"prediction": 4320.0}, None, grid_warning=IDENTITY_WARNING)
+    page.show_scores(numbers, "")
+    assert "counted in voxels" in page.remark.text()
+    score = CaseScore("A_1", ScoreStatus.OK, dsc=0.9, warning=IDENTITY_WARNING)
+    page.show_scores(replace(numbers, scores={"prediction": score}), "")
+    assert page.remark.text().count("counted in voxels") == 1
 
 
 def is_there(page, name):

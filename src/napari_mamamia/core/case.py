@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.blank import blank_array
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.errors import ArgumentError, CaseError, GridMismatchError
+from napari_mamamia.core.errors import (
+    ArgumentError,
+    CaseError,
+    GridMismatchError,
+    NotAMaskError,
+)
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
 
@@ -237,21 +242,107 @@ class LabelMap:
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
         """Return the voxels equal to `value`, or all foreground ones.
 
-        Without `value`, foreground is any value above 0; of a floating-point file (a soft mask),
-        any value of at least 0.5. NaN is background.
+        What is foreground, and what is refused, says `foreground`.
         """
         array = np.zeros(self.grid.shape, dtype=np.bool_)
-        array[self.box.slices] = foreground(self.crop, value)
+        array[self.box.slices] = self.foreground(value)
         return Mask(self.grid, array, provenance)
+
+    def foreground(self, value: float | None = None) -> NDArray[np.bool_]:
+        """Return where the crop is foreground; raise `NotAMaskError` as `core.case.foreground`."""
+        try:
+            return foreground(self.crop, value)
+        except NotAMaskError as error:
+            raise NotAMaskError(f"{self.source}: {error}" if self.source else str(error)) from error
+
+
+SOFT_THRESHOLD: Final = 0.5
+"""A voxel of a soft mask from which on it is foreground. Ours; nnU-Net and MONAI take it too."""
+SOFT_TOLERANCE: Final = 0.1
+"""How far a soft mask may leave 0 to 1: rounding of averages (1.0000002), splines (1.06). Ours."""
+_MOST_LABEL: Final = 8
+"""Labels of parts that touch each other are numbered from 1 up to this. Ours."""
+_WHOLE: Final = 1e-3
 
 
 def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:
-    """Return where `values` are `label`; without it, above 0 (at least 0.5 in floating point)."""
-    if label is not None:
-        chosen: NDArray[np.bool_] = values == label
+    """Return which values of a whole mask are foreground: the one rule for masks of files.
+
+    A *soft mask* is floating point in 0 to 1, give or take `SOFT_TOLERANCE`: at least
+    `SOFT_THRESHOLD` is foreground, whatever the label, unless it holds 0 and 1 alone. *Labels* are
+    whole numbers of which the largest is at most 8, or of which no two different ones touch, such
+    as 0 and 255, or a number for each lesion: those equal to `label`, or above 0 without one. NaN
+    is background.
+
+    Raises
+    ------
+    NotAMaskError
+        If the values are neither: a scale such as 0 to 100, logits, an image. With `label` any
+        whole numbers are labels.
+    """
+    if values.dtype == np.bool_:
+        chosen: NDArray[np.bool_] = values if label is None else values == label
         return chosen
-    if np.issubdtype(values.dtype, np.floating):
-        soft: NDArray[np.bool_] = values >= 0.5
+    if is_soft(values) and (label is None or not _are_whole(values)):
+        soft: NDArray[np.bool_] = values >= SOFT_THRESHOLD
         return soft
-    hard: NDArray[np.bool_] = values > 0
-    return hard
+    problem = explain_not_a_mask(values, label)
+    if problem:
+        raise NotAMaskError(problem)
+    if label is not None:
+        return np.asarray(values == label)
+    return np.asarray(values > _WHOLE)
+
+
+def is_soft(values: NDArray[Any]) -> bool:
+    """Whether values are those of a soft mask; 0.0 and 1.0 alone are one, too."""
+    if not np.issubdtype(values.dtype, np.floating) or not values.size:
+        return False
+    low, high = _find_range(values)
+    return not (low < -SOFT_TOLERANCE or high > 1 + SOFT_TOLERANCE)
+
+
+def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
+    """Return why whole values are neither labels nor a soft mask, "" if they are."""
+    if values.dtype == np.bool_ or not values.size or is_soft(values):
+        return ""
+    low, high = _find_range(values)
+    is_whole = _are_whole(values)
+    if is_whole and (label is not None or (low >= -_MOST_LABEL and high <= _MOST_LABEL)):
+        return ""
+    if is_whole and low >= 0 and not _labels_touch(np.rint(values)):
+        return ""
+    found = f"its values go from {min(low, 0):g} to {high:g}"
+    expected = "expected a mask (0 and 1, or labels) or a soft mask with values from 0 to 1, but"
+    if low < 0:
+        return (
+            f"{expected} {found}, as logits, distances and images have: turn them into "
+            "probabilities from 0 to 1 (sigmoid, softmax), or save the mask itself as 0 and 1"
+        )
+    remedy = "divide them by the value that stands for certain (100, 255, 1000)"
+    choose = ", or choose one with --label where they are labels" if is_whole else ""
+    return (
+        f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
+        f"{choose}"
+    )
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    if not np.issubdtype(values.dtype, np.floating):
+        return True
+    return bool((np.abs(values - np.rint(values)) <= _WHOLE).all())
+
+
+def _find_range(values: NDArray[Any]) -> tuple[float, float]:
+    """Return the lowest and the highest value, passing over nan."""
+    return float(np.fmin.reduce(values, axis=None)), float(np.fmax.reduce(values, axis=None))
+
+
+def _labels_touch(values: NDArray[Any]) -> bool:
+    """Whether two different values that are not 0 lie face to face."""
+    for axis in range(values.ndim):
+        along = np.moveaxis(values, axis, 0)
+        first, second = along[:-1], along[1:]
+        if bool(((first != second) & (first != 0) & (second != 0)).any()):
+            return True
+    return False

@@ -160,7 +160,7 @@ class UnusableRule(StrEnum):
     REJECT = "reject"
     """The whole submission has no ranked number."""
     LEAST_FAVOURABLE = "least-favourable"
-    """The cases take those values between worst and best that make each ranked number lowest."""
+    """The cases take those values between worst and best that make the ranking score lowest."""
     WORST_SCORE = "worst-score"
     """Dice 0 and the worst NormHD."""
     LEAVE_OUT = "leave-out"

@@ -71,6 +71,10 @@ class NotFiniteError(FormatError):
     """A file that holds NaN or infinity where it must hold numbers."""
 
 
+class NotAMaskError(FormatError):
+    """A file whose values are neither labels nor a soft mask: an image, logits, another scale."""
+
+
 class ModelError(MamamiaError, RuntimeError):
     """A model cannot be used, or could not segment this case."""
 

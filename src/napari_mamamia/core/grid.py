@@ -16,6 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
+IDENTITY_WARNING: Final = (
+    "the grid is an identity (1 x 1 x 1 mm, origin 0), as files have that lost their spacing: "
+    "mm and ml are counted in voxels here; write the image's own affine into the file"
+)
 SAME_PLACE_VOXELS: Final = 0.05
 """Two grids are the same when no corner of the volume is farther apart than this share of the
 smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over
@@ -181,6 +185,24 @@ class Grid:
                 "(2.0, 0.7, 0.7)"
             )
         return cls(shape, np.diag([*spacing[::-1], 1.0]))
+
+    @property
+    def identity_warning(self) -> str:
+        """Say that nothing is known of spacing and place, "" where they are no identity.
+
+        NumPy's ``eye(4)``, and the same with axes turned, as ITK writes an array of which nobody
+        said more: each voxel is 1 mm wide and the first one lies at 0.
+
+        Examples
+        --------
+        >>> Grid((2, 3, 4), np.eye(4)).identity_warning[:23]
+        'the grid is an identity'
+        >>> Grid.of_spacing((2, 3, 4), (2.0, 0.7, 0.7)).identity_warning
+        ''
+        """
+        turned = np.abs(self.affine[:3, :3])
+        is_unit = np.array_equal(np.sort(turned, axis=0), [[0] * 3, [0] * 3, [1] * 3])
+        return IDENTITY_WARNING if is_unit and not self.affine[:3, 3].any() else ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):

@@ -1,5 +1,6 @@
 """Masks in and out: files, and nibabel's images."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,8 @@ def read_mask(path: PathLike, label: float | None = None) -> Mask:
     value = label_of(label)
     labels = read_labels(path_of(path, "a mask"))
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
+    if labels.grid.identity_warning:
+        warnings.warn(f"{labels.source}: {labels.grid.identity_warning}", stacklevel=3)
     return labels.mask(value)
 
 

@@ -32,6 +32,9 @@ class BoardRow:
         What was handed in, and its SHA-256.
     is_as_given
         Whether the team computed the scores itself.
+    guarded_score
+        The lowest score that the team's empty predictions leave possible, where `score` gives each
+        a value; nobody is ranked by it.
     """
 
     team: str
@@ -48,6 +51,7 @@ class BoardRow:
     digest: str
     is_as_given: bool = False
     reason: str = ""
+    guarded_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

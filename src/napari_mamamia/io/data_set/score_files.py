@@ -83,7 +83,8 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
 
     The table is .csv or .xlsx. It may have dsc alone.
 
-    An empty cell is an undefined number; a row without either is a bad row, and so is one with a
+    An empty cell is an undefined number; a row without either is a bad row unless its status says
+    that the prediction is empty, which needs no number, and so is one with a
     number outside its range, without id, or of a case that is there twice. Row 1 is the header;
     letter case does not part case ids. A row ``metric_definition`` says in its next cell how the
     numbers were made, and so does a column of that name. Further columns are passed over.
@@ -97,11 +98,12 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     def row(case_id: str, cells: Mapping[str, object]) -> ScoreRow:
         dsc = _parse_number("dsc", cells["dsc"], 1.0)
         norm_hd = _parse_number("norm_hd", cells["norm_hd"], math.inf)
-        if math.isnan(dsc) and math.isnan(norm_hd):
+        name = str(cells["status"] or "")
+        status = ScoreStatus(name) if name in set(ScoreStatus) else ScoreStatus.OK
+        has_number = not (math.isnan(dsc) and math.isnan(norm_hd))
+        if not has_number and status is not ScoreStatus.PREDICTION_EMPTY:
             raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
-        status = str(cells["status"] or "")
-        is_status = status in set(ScoreStatus)
-        return ScoreRow(case_id, dsc, norm_hd, ScoreStatus(status) if is_status else ScoreStatus.OK)
+        return ScoreRow(case_id, dsc, norm_hd, status)
 
     read = _read_rows(path, ("dsc",), ("norm_hd", "status"), row)
     # Nobody knows which of two rows counts.

@@ -1,6 +1,7 @@
 """Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
 
 import math
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,12 @@ _FREE_BYTES: Final = 1 << 24
 images shrink 2 to 5 times, blank ones some hundred times."""
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
+_SLOPES: Final = (1e-10, 1e10)
+"""Slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps 1e-6."""
+_LUT: Final = ("RescaleSlope", "RescaleIntercept")
+_WHOLE: Final = 2**24
+"""float32 holds all whole numbers up to this one."""
+_NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
 _MARK_END: Final = 132
 _BARE_BYTES: Final = 12
 _LONGEST_FIRST: Final = 64
@@ -55,12 +62,14 @@ _PIECE_BYTES: Final = 1 << 20
 class Scaling:
     """How stored values become the quantity: ``stored * slope + intercept``.
 
-    `source` names the elements that say so, "" where there are none.
+    `source` names the elements that say so, "" where there are none. `fault` names the elements
+    and values that are no calibration and were passed over, "" where there are none.
     """
 
     slope: float = 1.0
     intercept: float = 0.0
     source: str = ""
+    fault: str = ""
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -261,6 +270,9 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
     alone is comparable between series, because Philips fits RS to each series' display range.
     Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
 
+    Numbers that are no calibration (a slope of 0 maps all values to one) are passed over and named
+    in `Scaling.fault`: without SS the values stay as stored, else those of the Modality LUT.
+
     Parameters
     ----------
     header
@@ -268,24 +280,58 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
     whole
         Data set that holds the private element; `header` without it.
     """
-    slope, intercept = header.get("RescaleSlope"), header.get("RescaleIntercept")
-    has_slope = slope not in (None, "")
-    rescale = 1.0 if not has_slope else float(slope)
-    offset = 0.0 if intercept in (None, "") else float(intercept)
-    private = _philips_slope(header if whole is None else whole)
-    if private is not None and rescale != 0:
-        return Scaling(1.0 / private, offset / (rescale * private), "Philips (2005,100E)")
-    return Scaling(rescale, offset, "RescaleSlope" if has_slope else "")
+    slope, intercept = (_find_value(header, name) for name in _LUT)
+    rescale = 1.0 if slope is None else _read_number(slope)
+    offset = 0.0 if intercept is None else _read_number(intercept)
+    is_lut = _is_calibration(rescale, offset)
+    place = header if whole is None else whole
+    private = _find_value(place, PHILIPS_SCALE_SLOPE) if _is_philips(place) else None
+    if private is not None:
+        scale = _read_number(private) or math.nan
+        # Without RI the signal is stored / SS, whatever RS is.
+        shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
+        if _is_calibration(1.0 / scale, shift):
+            return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
+    there = [(n, v) for n, v in zip(_LUT, (slope, intercept), strict=True) if v is not None]
+    if not is_lut:
+        faults = there if _is_calibration(rescale, 0.0) else there[:1]
+        return Scaling(fault=" and ".join(f"{name} {_show_value(value)}" for name, value in faults))
+    source = there[0][0] if there else ""
+    fault = "" if private is None else f"Philips (2005,100E) {_show_value(private)}"
+    return Scaling(rescale, offset, source, fault)
+
+
+def _is_calibration(slope: float, intercept: float) -> bool:
+    """Whether numbers can scale values: float32 still tells neighbouring ones from each other."""
+    return _SLOPES[0] <= abs(slope) <= _SLOPES[1] and abs(intercept) <= _WHOLE * abs(slope)
+
+
+def _find_value(header: Any, name: Any) -> Any:
+    """Return the value of an element (by keyword or tag) as it is, None where it is empty."""
+    try:
+        value = header.get(name)
+    except DAMAGED:
+        return math.nan
+    value = getattr(value, "value", value)
+    return None if value is None or value == "" else value
+
+
+def _read_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _show_value(value: Any) -> str:
+    """Return a number as it stands in the header; words may be anything, and are not repeated."""
+    text = str(value)
+    return text if _NUMBER.fullmatch(text) else "(no number)"
 
 
 def philips_time_s(header: Any) -> float | None:
     """Return Philips' own begin of the dynamic scan in seconds, None where it is not told."""
     return optional_number(header, PHILIPS_DYNAMIC_TIME) if _is_philips(header) else None
-
-
-def _philips_slope(header: Any) -> float | None:
-    slope = optional_number(header, PHILIPS_SCALE_SLOPE) if _is_philips(header) else None
-    return slope if slope else None
 
 
 def _is_philips(header: Any) -> bool:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,7 @@ class Damaged:
 
     path: Path
     reason: str
+    is_blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,37 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
     for parent, folders, names in os.walk(folder, onerror=remember):
         # In place: `os.walk` goes into the folders that are left in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith(".") and name != _INDEX:
-                yield _inspect_file(Path(parent, name))
+        yield from _inspect_files(
+            [
+                Path(parent, n)
+                for n in sorted(names)
+                if not n.startswith(".") and n.upper() != _INDEX
+            ]
+        )
     yield from lost
+
+
+def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
+    """Yield what the files of one folder are by their begin.
+
+    Empty marks of a disc, such as LOCKFILE, are no images that broke off, unless the images of the
+    folder have such names too: without a number.
+    """
+    empty: list[Damaged] = []
+    has_words = False
+    for path in paths:
+        look = _inspect_file(path)
+        if isinstance(look, Damaged) and look.is_blank and _is_word(path.name):
+            empty.append(look)
+            continue
+        has_words |= not isinstance(look, Damaged) and look[1] and _is_word(path.name)
+        yield look
+    yield from empty if has_words else [(damaged.path, False) for damaged in empty]
+
+
+def _is_word(name: str) -> bool:
+    """Whether a file's name has neither suffix nor number, as those of images have."""
+    return "." not in name and not any(letter.isdigit() for letter in name)
 
 
 def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
@@ -183,7 +211,8 @@ def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
     if not may_be_dicom(path.name):
         return path, False
     if not any(head):
-        return _describe_damage(path, "it is empty" if not head else "it begins with zeros only")
+        damage = _describe_damage(path, "it begins with zeros only" if head else "it is empty")
+        return replace(damage, is_blank=True)
     if begins_bare(head):
         return path, True
     is_named = suffix in _SUFFIXES

@@ -34,6 +34,21 @@ def needs_scaling(slices: Iterable[Slice]) -> bool:
     return any(piece.scaling.pair != (1.0, 0.0) for piece in slices)
 
 
+def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
+    """Return the integer type that holds the stored values of all planes.
+
+    PixelRepresentation belongs to each image: beside signed values, unsigned ones of fewer bits
+    than their type has fit in a signed type of the same size.
+    """
+    types = {(piece.stored, piece.header.unused_bits > 0) for piece in slices}
+    if any(stored.kind == "i" for stored, _ in types):
+        types = {
+            (np.dtype(f"i{stored.itemsize}") if has_room else stored, has_room)
+            for stored, has_room in types
+        }
+    return np.result_type(*(stored for stored, _ in types))
+
+
 @reads("readable slices", "export the series again")
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
     """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
@@ -213,7 +228,9 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
             f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} (BitsStored), "
             f"but stored ones reach {words.max()} and no overlay is named that would stand in the "
             "bits above; cut off there the brightest voxels would turn dark: export the series "
-            "again with its true BitsStored" + f", or leave out its phase ({phase})" * bool(phase)
+            "again with its true BitsStored"
+            + f", or leave out its phase if the others are not so ({phase})"
+            * bool(phase)
         )
     return plane
 

@@ -97,7 +97,7 @@ def _holds_dicom(folder: Path) -> bool:
         below, names = _list_folder(waiting.popleft())
         n_listed += 1
         waiting.extend(below)
-        if any(path.name == _INDEX for path in names):
+        if any(path.name.upper() == _INDEX for path in names):
             return True
         likely = list(islice((p for p in names if may_be_dicom(p.name)), _FILES_OF_FOLDER))
         left -= len(likely)
@@ -132,7 +132,7 @@ def _zip_holds_dicom(path: Path) -> bool:
     try:
         with explained(path, "a zip", "make it again"), open_zip(path) as opened:
             names = [info for info in opened.infolist() if not info.is_dir()]
-            if any(info.filename.rpartition("/")[2] == _INDEX for info in names):
+            if any(info.filename.rpartition("/")[2].upper() == _INDEX for info in names):
                 return True
             likely = (info for info in names if may_be_dicom(info.filename.rpartition("/")[2]))
             return any(_is_dicom_member(opened, info) for info in islice(likely, _FILES_OF_ZIP))

@@ -7,8 +7,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes, rounding_step
 from napari_mamamia.io.dicom.slices import Slice
 
 # Our own choices, far above what rounding in headers causes and far below a slice.
@@ -28,11 +30,13 @@ class Places:
     """Planes of one series by where they lie.
 
     `rows` holds, for each place up the stack, the planes that show it, as many at each; their
-    order in time is not known yet. `grid` is that of one stack.
+    order in time is not known yet. `grid` is that of one stack. `notes` are sentences on places
+    that an archive rounded.
     """
 
     rows: tuple[tuple[Slice, ...], ...]
     grid: Grid
+    notes: tuple[str, ...] = ()
 
     @property
     def n_times(self) -> int:
@@ -62,25 +66,35 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     first = slices[0]
     require_one_orientation(slices)
     _require_equal(slices, "size (rows, columns)", lambda s: s.shape)
-    _require_equal(slices, "type of values", lambda s: str(s.stored))
     _require_close(slices, "PixelSpacing", lambda s: s.spacing_mm, _SAME_MM)
-    row, column, normal = _find_directions(first)
-    heights = np.array([piece.position_mm for piece in slices]) @ normal
+    axes = _find_axes(first)
+    heights = np.array([piece.position_mm for piece in slices]) @ np.cross(*axes)
     order = np.argsort(heights, kind="stable")
     rows = _group_rows([slices[i] for i in order], heights[order])
     _require_equal_rows(rows)
+    notes: tuple[str, ...] = ()
     if not allow_thin:
         _require_enough(rows)
-    step = _find_step(rows, normal) if len(rows) > 1 else _require_thickness(first) * normal
+    if len(rows) > 1:
+        axes, step, notes = _find_step(rows, axes)
+    else:
+        step = _require_thickness(first) * np.cross(*axes)
     _require_in_line(rows, step)
     affine = np.eye(4)
-    affine[:3, 0] = row * first.spacing_mm[1]
-    affine[:3, 1] = column * first.spacing_mm[0]
+    affine[:3, 0] = axes[0] * first.spacing_mm[1]
+    affine[:3, 1] = axes[1] * first.spacing_mm[0]
     affine[:3, 2] = step
     affine[:3, 3] = rows[0][0].position_mm
     # DICOM's first two axes run to the left and to the back, ours to the right and the front.
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
-    return Places(rows, Grid((len(rows), *first.shape), ras))
+    if not np.array_equal(axes, np.reshape(first.orientation, (2, 3))):
+        told = ", ".join(f"{number:g}" for number in first.orientation)
+        notes = (
+            *notes,
+            f"ImageOrientationPatient of {first.header.label} is rounded ({told}): the nearest "
+            "directions at right angles were taken",
+        )
+    return Places(rows, Grid((len(rows), *first.shape), ras), notes)
 
 
 def require_one_orientation(slices: Sequence[Slice]) -> None:
@@ -88,16 +102,20 @@ def require_one_orientation(slices: Sequence[Slice]) -> None:
     _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 
-def _find_directions(piece: Slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return unit vectors (LPS) along a row, down a column, and along their normal."""
-    row, column = np.array(piece.orientation[:3]), np.array(piece.orientation[3:])
-    lengths = np.linalg.norm(row), np.linalg.norm(column)
-    if not np.allclose(lengths, 1.0, atol=_STRAIGHT) or abs(row @ column) > _STRAIGHT:
+def _find_axes(piece: Slice) -> NDArray[Any]:
+    """Return unit vectors (LPS) along a row and down a column, (2, 3)."""
+    axes: NDArray[Any] = np.reshape(piece.orientation, (2, 3))
+    is_straight = abs(axes[0] @ axes[1]) <= _STRAIGHT
+    if is_straight and np.allclose(np.linalg.norm(axes, axis=1), 1.0, atol=_STRAIGHT):
+        return axes
+    nearest = nearest_axes(axes)
+    if nearest is None:
         raise CaseError(
             f"expected two directions at right angles as ImageOrientationPatient of {piece.file}, "
-            f"got {piece.orientation}: export the series again"
+            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, and rounding to "
+            f"two digits or more does not explain it: export the series again"
         )
-    return row, column, np.cross(row, column)
+    return nearest
 
 
 def _require_equal(slices: Sequence[Slice], what: str, value: Callable[[Slice], object]) -> None:
@@ -121,7 +139,7 @@ def _make_difference_error(
 ) -> CaseError:
     return CaseError(
         f"expected one {what} in {a.series_name}, got {value(a)} in {a.name} and {value(b)} in "
-        f"{b.name}: split the series so that each part has one"
+        f"{b.name}: export the series again"
     )
 
 
@@ -144,14 +162,14 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     if counts[odd] != usual and usual == 1:
         raise CaseError(
             f"expected each slice of {name} once, but {rows[odd][0].name} and "
-            f"{rows[odd][1].name} show the same place: remove one of them"
+            f"{rows[odd][1].name} show the same place: move the wrong one out of the folder"
         )
     if counts[odd] != usual:
         fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
         raise CaseError(
             f"expected equal stacks in {name}, which shows most of its {len(rows)} places {usual} "
             f"times, but that of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
-            "series again, or complete it"
+            "series again with all its slices"
         )
 
 
@@ -174,32 +192,90 @@ def _require_thickness(piece: Slice) -> float:
     return piece.thickness_mm
 
 
-def _find_step(rows: Sequence[Sequence[Slice]], normal: NDArray[Any]) -> NDArray[Any]:
-    """Return the vector (LPS, mm) from one slice to the next; refuse gaps and slants."""
-    ordered = [row[0] for row in rows]
-    name = ordered[0].series_name
-    positions = np.array([[piece.position_mm for piece in row] for row in rows]).mean(axis=1)
+def _find_step(
+    rows: Sequence[Sequence[Slice]], axes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...]]:
+    """Return the axes, the vector (LPS, mm) from one slice to the next, and notes on rounding.
+
+    Gaps and slants that rounding of the headers does not explain are refused.
+    """
+    first = rows[0][0]
+    told_mm = np.array([[piece.position_mm for piece in row] for row in rows])
+    positions = told_mm.mean(axis=1)
+    mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
+    turned = nearest_axes(np.reshape(first.orientation, (2, 3)), mean / np.linalg.norm(mean))
+    candidates = [axes] if turned is None else [axes, turned]
+    for pair in candidates:
+        if _is_even(positions, mean, np.cross(*pair)):
+            return pair, mean, ()
+    # A coordinate that is the same everywhere tells nothing of rounding.
+    steps = [rounding_step(c) if np.ptp(c) else 0.0 for c in np.moveaxis(told_mm, -1, 0)]
+    is_whole = _tells_no_gap(rows, mean)
+    for pair in candidates:
+        normal = np.cross(*pair)
+        gap_mm = fit_rounded_gap(positions, normal, steps, may_be_coarse=is_whole)
+        if gap_mm is not None:
+            note = (
+                f"ImagePositionPatient of {first.header.label} is rounded to {max(steps):g} mm, "
+                f"so that its gaps differ: the mean gap of {gap_mm:.3f} mm was taken"
+            )
+            return pair, gap_mm * normal, (note,)
+    raise _make_step_error(rows, positions, mean, np.cross(*axes))
+
+
+def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) -> bool:
+    """Whether slices lie straight above each other, with equal gaps."""
+    gaps = np.diff(positions @ normal)
+    usual = float(np.median(gaps))
+    aside = float(np.linalg.norm(step - (step @ normal) * normal))
+    wobble = np.abs(positions - positions[0] - np.arange(len(positions))[:, None] * step).max()
+    return bool(
+        np.abs(gaps - usual).max() <= _EQUAL_GAPS * usual
+        and aside <= _STRAIGHT * usual
+        and wobble <= _EQUAL_GAPS * usual
+    )
+
+
+def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
+    """Whether the headers speak against a missing slice.
+
+    InstanceNumbers go up, or down, by one number from slice to slice, and the thickness, if it is
+    told, is more than the gap that one slice more would leave.
+    """
+    numbers = [[p.clocks.get(Clock.INSTANCE_NUMBER, np.nan) for p in row] for row in rows]
+    steps = np.unique(np.diff(np.sort(numbers, axis=1), axis=0))
+    told_mm = rows[0][0].thickness_mm or np.inf
+    with_one_more = float(np.linalg.norm(mean)) * (1 - 1 / len(rows))
+    is_numbered_through = len(steps) == 1 and bool(np.isfinite(steps[0]))
+    return is_numbered_through and told_mm > with_one_more * (1 + _STRAIGHT)
+
+
+def _make_step_error(
+    rows: Sequence[Sequence[Slice]],
+    positions: NDArray[Any],
+    step: NDArray[Any],
+    normal: NDArray[Any],
+) -> CaseError:
+    """Return the refusal of slices of unequal gaps, or of a slanted stack."""
+    name = rows[0][0].series_name
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     worst = int(np.argmax(np.abs(gaps - usual)))
     if abs(gaps[worst] - usual) > _EQUAL_GAPS * usual:
-        raise CaseError(
-            f"expected equal gaps in {name}, which are {usual:.3f} mm, but {ordered[worst].name} "
-            f"and {ordered[worst + 1].name} are {gaps[worst]:.3f} mm apart: "
-            "add the missing slice or remove the odd one"
+        way = "export the series again with all its slices"
+        if gaps[worst] < usual:
+            way = "move the images of the odd place out of the folder, or export the series again"
+        return CaseError(
+            f"expected equal gaps in {name}, which are {usual:.3f} mm, but {rows[worst][0].name} "
+            f"and {rows[worst + 1][0].name} are {gaps[worst]:.3f} mm apart, more than rounding "
+            f"explains: {way}"
         )
-    step: NDArray[Any] = (positions[-1] - positions[0]) / (len(ordered) - 1)
     aside = float(np.linalg.norm(step - (step @ normal) * normal)) / usual
-    straight = positions[0] + np.arange(len(ordered))[:, None] * step
-    wobble = float(np.abs(positions - straight).max()) / usual
-    if aside > _STRAIGHT or wobble > _EQUAL_GAPS:
-        degrees = np.degrees(np.arctan(aside))
-        raise CaseError(
-            f"expected the slices of {name} straight above each other, but they shift sideways "
-            f"({degrees:.1f} degrees, as with a tilted gantry): "
-            "export the series again, or convert the exam to NIfTI"
-        )
-    return step
+    return CaseError(
+        f"expected the slices of {name} straight above each other, but they shift sideways "
+        f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry, or with an "
+        f"ImageOrientationPatient that is not theirs): export the series again"
+    )
 
 
 def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> None:
@@ -213,5 +289,6 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
             raise CaseError(
                 f"expected planes of one place to lie over each other in {row[0].series_name}, but "
                 f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
-                "table moved between the phases; split the series"
+                "table moved between the phases, and nothing is resampled: import the phases of "
+                "one place only"
             )

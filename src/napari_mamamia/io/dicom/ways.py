@@ -43,7 +43,7 @@ def number_phases(
     new = {id(piece): replace(piece, phase=phase_by_id[id(piece)]) for piece in slices}
     if places is not None:
         rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
-        places = Places(rows, places.grid)
+        places = replace(places, rows=rows)
     return tuple(new[id(piece)] for piece in slices), places
 
 

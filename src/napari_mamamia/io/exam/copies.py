@@ -35,24 +35,40 @@ _MOST_LISTED: Final = 3
 
 
 def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
-    """Drop planes whose file is there twice, byte for byte; refuse two images of one UID."""
-    first: dict[tuple[str, int], Slice] = {}
+    """Drop planes whose file, or whose values of the same UID, place and time, are there twice.
+
+    Images of one SOPInstanceUID that differ in series, place, time or number are images of their
+    own, which an anonymiser gave one UID. Those that agree in all of these are refused.
+    """
+    first: dict[tuple[str, int], dict[tuple[object, ...], Slice]] = {}
     pieces: list[Slice] = []
     n_copies = 0
+    shared: set[str] = set()
     for piece in slices:
         uid = piece.header.instance_uid
-        twin = first.setdefault((uid, piece.frame), piece) if uid else piece
+        twins = first.setdefault((uid, piece.frame), {}) if uid else {}
+        own = (piece.header.series_uid, piece.clocks.get(Clock.INSTANCE_NUMBER),
+               *_place_and_time(piece))  # fmt: skip
+        twin = twins.setdefault(own, piece)
         if twin is piece:
             pieces.append(piece)
-        elif filecmp.cmp(twin.file, piece.file, shallow=False):
+            shared |= {uid} if len(twins) > 1 else set()
+        elif filecmp.cmp(twin.file, piece.file, shallow=False) or _is_equal(twin, piece):
             n_copies += 1
         else:
             raise CaseError(
-                f"expected each SOPInstanceUID once in {name}, but {twin.file} and {piece.file} "
-                "have one and differ: remove the wrong one"
+                f"expected one image of each SOPInstanceUID, series, place and time in {name}, but "
+                f"{twin.file} and {piece.file} agree in all of these and differ: move the wrong "
+                "one out of the folder"
             )
-    notes = [f"{n_copies} file(s) are there twice, byte for byte; one of each counts"]
-    return pieces, notes if n_copies else []
+    notes = [f"{n_copies} file(s) are there twice, with the same values; one of each counts"]
+    notes = notes if n_copies else []
+    if shared:
+        notes.append(
+            f"{len(shared)} SOPInstanceUID(s) are each that of several images, which differ in "
+            "series, place, time or number, as when an anonymiser repeats them: each image counts"
+        )
+    return pieces, notes
 
 
 def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:

@@ -36,6 +36,7 @@ from napari_mamamia.io.exam.questions import or_named
 from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
+from napari_mamamia.io.exam.values import value_doubts, value_warnings
 
 _EVERYTHING = Selection()
 
@@ -131,6 +132,8 @@ def find_exam(
     if shifted and not selection.use:
         raise shifted
     choice = choose_clock(rows, title, clock)
+    unscaled = value_doubts(_make_stacks(rows, choice), title)
+    of_values = _raise_or_warn(unscaled, is_named=bool(selection.use))
     looks.require_values(_make_stacks(rows, choice))
     is_named = bool(selection.use or clock)
     run, doubts = _choose_run(rows, choice, looks, selection, title, is_named=is_named)
@@ -153,6 +156,9 @@ def find_exam(
         ),
         *assumed,
         *_describe_turns(stacks),
+        *of_values,
+        *value_warnings([piece for stack in stacks for piece in stack]),
+        *(note for part in chosen.parts if part.places for note in part.places.notes),
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),

@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.dicom.files import read_studies, require_readable
 from napari_mamamia.io.dicom.headers import read_slices
-from napari_mamamia.io.dicom.pixels import fill_planes
+from napari_mamamia.io.dicom.pixels import common_type, fill_planes
 from napari_mamamia.io.dicom.slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import find_places
 from napari_mamamia.io.exam.exam import Exam, find_exam
@@ -104,7 +104,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     warnings: tuple[str, ...] = ()
     if len(scalings) > 1:
         warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
-    stored = slices[0].stored
+    stored = common_type(slices)
     return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 
 

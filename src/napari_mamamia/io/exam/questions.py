@@ -121,7 +121,7 @@ def _describe_places(pieces: Sequence[Slice]) -> tuple[object, ...]:
 
 
 def _describe_sizes(pieces: Sequence[Slice]) -> tuple[object, ...]:
-    sizes = {(p.shape, str(p.stored), p.spacing_mm, p.orientation) for p in pieces}
+    sizes = {(p.shape, p.spacing_mm, p.orientation) for p in pieces}
     return len(pieces), frozenset(sizes)
 
 

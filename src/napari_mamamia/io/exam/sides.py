@@ -21,6 +21,7 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.exam import Exam, Joined, SideSlices, find_exam
 from napari_mamamia.io.exam.selectors import Selection
 from napari_mamamia.io.exam.table import SeriesRow
+from napari_mamamia.io.exam.values import name_scaling
 
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
@@ -152,8 +153,9 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
     facts: tuple[tuple[str, object, object], ...] = (
         ("number of phases", len(left.stacks), len(right.stacks)),
         ("rows and columns", a.shape, b.shape),
-        ("type of values", str(a.stored), str(b.stored)),
     )
+    if a.scaling.pair != b.scaling.pair:
+        facts = (*facts, ("scaling", name_scaling(a.scaling), name_scaling(b.scaling)))
     for what, one, other in facts:
         if one != other:
             raise _make_side_error(what, one, other, name)

@@ -28,7 +28,12 @@ CREATOR: Final = "UCSF BIRP PRIVATE CREATOR 011710xx"
 GROUP: Final = 0x0117
 _METHOD: Final = "PERCENT_MAX"
 _SEG: Final = "1.2.840.10008.5.1.4.1.1.66.4"
-_REMEDY: Final = "take a SEG that UCSF's FTV program wrote with its VOI and thresholds"
+OTHER_WAY: Final = (
+    "count FTV without --ftv-from, around the masks of a folder (--masks DIR, such as `mamamia "
+    "predict` writes), with --ftv-variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
+)
+"""How FTV is counted where a SEG does not say enough."""
+_REMEDY: Final = f"take a SEG that UCSF's FTV program wrote with VOI and thresholds, or {OTHER_WAY}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class UcsfAnalysis:
     regions
         VOI and omitted boxes, in the places of `frames`.
     enhancement, background, neighbours
-        PE in percent, share of the 95th percentile of phase 0, neighbours of 26.
+        PE in percent, share of the 95th percentile of phase 0, neighbours of 26 (None where an
+        older block does not say them).
     least_signal
         Threshold of phase 0 that followed, in the signal's unit; None where it is not said.
     phases, times_s, resolution_s
@@ -100,7 +106,7 @@ class UcsfAnalysis:
     regions: tuple[UcsfRegion, ...]
     enhancement: float
     background: float
-    neighbours: int
+    neighbours: int | None
     least_signal: float | None
     phases: tuple[int, int, int]
     times_s: tuple[float, ...]
@@ -144,7 +150,7 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
             f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV under "
             f"another one is not known here; {_REMEDY}"
         )
-    neighbours = _require_parameter(path, parameters, "minimum_neighbor_count")
+    neighbours = parameters.get("minimum_neighbor_count")
     least = parameters.get("pre_contrast_threshold")
     return UcsfAnalysis(
         patient_id=str(header.get("PatientID") or ""),
@@ -154,7 +160,9 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
         regions=_read_regions(path, block),
         enhancement=_require_parameter(path, parameters, "PE_threshold"),
         background=_require_parameter(path, parameters, "PCT_background_threshold") / 100,
-        neighbours=int(neighbours),
+        neighbours=None
+        if neighbours is None
+        else int(_require_finite(path, "minimum_neighbor_count", neighbours)),
         least_signal=None
         if least is None
         else _require_finite(path, "pre_contrast_threshold", least),

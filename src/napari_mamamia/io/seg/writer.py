@@ -45,7 +45,14 @@ def source_images(source: PhaseSource) -> list[Any]:
         If a file cannot be read or lacks what a segmentation must name.
     """
     if not source.frames:
-        return [_source_image(path) for path in source.files]
+        images = [_source_image(path) for path in source.files]
+        if len({image.SOPInstanceUID for image in images}) < len(images):
+            raise CaseError(
+                "a DICOM SEG names each image by its SOPInstanceUID, but several images of one "
+                f"phase share one, such as {source.files[0]}, as when an anonymiser repeats them: "
+                "write NIfTI"
+            )
+        return images
     first = source.files[0]
     image = _source_image(first)
     if is_mosaic(image):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap, foreground
+from napari_mamamia.core.case import LabelMap, foreground, is_soft
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.reorientation import reorientation_onto
@@ -189,8 +189,12 @@ def _select_foreground(values: NDArray[Any], rule: Foreground, label: float | No
     if rule is Foreground.CHOSEN_LABEL:
         return foreground(values, label)
     if rule is Foreground.ONE:
-        ones: NDArray[np.bool_] = values == 1
-        return ones
+        return np.asarray(values == 1)
+    if rule is Foreground.MASK:
+        if is_soft(values):
+            return foreground(values)
+        present = values[values != 0]
+        return np.asarray(values == (255 if present.size and (present == 255).all() else 1))
     return _wrap_to_uint8(values)
 
 

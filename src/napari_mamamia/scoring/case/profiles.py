@@ -13,8 +13,10 @@ class Foreground(StrEnum):
 
     CHOSEN_LABEL = "chosen_label"
     """The label that the user chose; else any value above 0, in soft masks at least 0.5."""
+    MASK = "mask"
+    """The value 1, in soft masks at least 0.5, and 255 where it is the only value; 2 is none."""
     ONE = "one"
-    """The value 1 only: 255 or 2 is background."""
+    """The value 1 as it is stored, whatever the values mean: 255, 2 and 0.9 are background."""
     UINT8 = "uint8"
     """What is not 0 after conversion to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0. Other
     labels stay apart, so that the border between two labels is contour."""
@@ -78,14 +80,20 @@ class UnusableReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnusableRules:
-    """What each kind of unusable case is worth: `empty` for one, `otherwise` for all the rest."""
+    """What a case without a usable prediction is worth under a profile.
 
-    otherwise: UnusableRule = UnusableRule.LEAST_FAVOURABLE
-    empty: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+    `empty_is_value` says that the profile's source defines an empty prediction: its Dice and NormHD
+    count as any other case's, whatever `rule` says of the rest.
+    """
 
-    def of(self, reason: UnusableReason) -> UnusableRule:
-        """Return the rule for one reason."""
-        return self.empty if reason is UnusableReason.EMPTY else self.otherwise
+    rule: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+    empty_is_value: bool = False
+
+    def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
+        """Return the rule for one reason, None where the case has a value; `rule` replaces ours."""
+        if self.empty_is_value and reason is UnusableReason.EMPTY:
+            return None
+        return rule or self.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,7 @@ class Profile:
     (None: not cut). `overlap_both_empty` is Dice and IoU of two empty masks (of one, both are 0 by
     their formulas). None means undefined: left out of means and counted. `version` rises with each
     change of a number. `source` names where the definitions come from. `unusable` says what a case
-    is worth whose prediction cannot be used; a prediction with more than `most_labels` different
-    values (None: any number) is one, unless it is a soft mask, all values of which lie in 0 to 1.
+    is worth whose prediction cannot be used.
     `departures` says where the numbers leave the source, for the head of a report.
     """
 
@@ -117,8 +124,12 @@ class Profile:
     norm_hd_one_empty: float
     missing_prediction: MissingPrediction
     unusable: UnusableRules = UnusableRules()
-    most_labels: int | None = 255
     departures: str = ""
+
+    @property
+    def takes_any_values(self) -> bool:
+        """Whether values count as they are stored; else `core.case.foreground` says what is one."""
+        return self.overlap_foreground is Foreground.ONE
 
     @property
     def worst_norm_hd(self) -> float:
@@ -145,7 +156,7 @@ class Profile:
 
 OFFICIAL_CODE: Final = Profile(
     name="official-code",
-    version=2,
+    version=3,
     source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
     grid_rule=GridRule.SAME_SHAPE,
     overlap_foreground=Foreground.ONE,
@@ -158,25 +169,23 @@ OFFICIAL_CODE: Final = Profile(
     norm_hd_both_empty=0.0,
     norm_hd_one_empty=1.0,
     missing_prediction=MissingPrediction.NOT_SCORED,
-    # The scripts stop at such a case, and NormHD has no worst value; they do score an empty one.
-    unusable=UnusableRules(UnusableRule.REJECT, UnusableRule.LEAST_FAVOURABLE),
-    most_labels=None,
+    # The scripts stop at such a case, and NormHD has no worst value; an empty one they do define.
+    unusable=UnusableRules(UnusableRule.REJECT, empty_is_value=True),
     departures=(
         "their fairness and ranking of Task 1 come out NaN (rows of metrics are appended and not "
         "joined), ours follow the formula that they state; they stop at a case without a usable "
-        "prediction, here such a submission has no ranked number; an empty prediction is scored as "
-        "there (Dice 0, NormHD 1), in fairness and ranking score as least favourable; a case that "
-        "the clinical table lacks is in no group"
+        "prediction, here such a submission has no official number; a case that the clinical table "
+        "lacks is in no group"
     ),
 )
 
 PAPER: Final = Profile(
     name="paper",
-    version=2,
+    version=3,
     source="what the challenge's paper says: arXiv 2603.01250v2",
     grid_rule=GridRule.SAME_PLACE,
-    overlap_foreground=Foreground.ONE,
-    distance_foreground=Foreground.ONE,
+    overlap_foreground=Foreground.MASK,
+    distance_foreground=Foreground.MASK,
     distance=Distance.HAUSDORFF_MM,
     divisor=150.0,
     norm_hd_limit=1.0,
@@ -189,7 +198,7 @@ PAPER: Final = Profile(
 
 CLINICAL: Final = Profile(
     name="clinical",
-    version=2,
+    version=3,
     source="our default: HD95 in mm, undefined stays undefined; divisor and limit as in the paper",
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.CHOSEN_LABEL,

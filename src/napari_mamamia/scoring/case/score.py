@@ -8,8 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap, Mask
-from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.case import (
+    SOFT_THRESHOLD,
+    LabelMap,
+    Mask,
+    explain_not_a_mask,
+    is_soft,
+)
+from napari_mamamia.core.errors import GridMismatchError, NotAMaskError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.metrics.registry import (
     METRICS,
@@ -44,7 +50,8 @@ _ROUNDING_VOXELS: Final = 0.01
 `core.grid.SAME_PLACE_VOXELS`) and are not worth a warning."""
 
 _COUNTED: Final = {
-    Foreground.CHOSEN_LABEL: "any value above 0 (in soft masks at least 0.5)",
+    Foreground.CHOSEN_LABEL: "any value above 0",
+    Foreground.MASK: "the value 1 only",
     Foreground.ONE: "the value 1 only",
     Foreground.UINT8: "any value that is not 0 as uint8",
 }
@@ -65,6 +72,7 @@ def case_warnings(
     )
     warnings = [_warn_of_values(name, labels, profile, label) for name, labels, _ in masks]
     warnings.append(_warn_of_affines(reference, prediction))
+    warnings.append(reference.grid.identity_warning)
     warnings += [
         _warn_of_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks
     ]
@@ -74,12 +82,21 @@ def case_warnings(
 
 
 def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float | None) -> str:
-    if label is not None or _is_plain(labels.crop):
+    if _is_plain(labels.crop):
         return ""
     values = labels.values
+    if is_soft(labels.crop) and not profile.takes_any_values and values not in ((), (1.0,)):
+        return (
+            f"the {name} is a soft mask (values up to {values[-1]:.6g}): {SOFT_THRESHOLD:g} and "
+            "more is foreground"
+        )
+    if label is not None:
+        return ""
     expected = len(values) <= 1
-    if profile.overlap_foreground is not Foreground.CHOSEN_LABEL:
+    if profile.takes_any_values:
         expected = values in ((), (1.0,))
+    elif profile.overlap_foreground is Foreground.MASK:
+        expected = values in ((), (1.0,), (255.0,))
     if expected:
         return ""
     overlap, distance = _COUNTED[profile.overlap_foreground], _COUNTED[profile.distance_foreground]
@@ -198,16 +215,17 @@ def score_and_measure(
         )
         return score, None
     if prediction is None:
+        if reason := _not_a_mask(reference, profile, label):
+            unreadable = ScoreStatus.REFERENCE_UNREADABLE
+            return CaseScore(case_id, unreadable, profile=profile.name, reason=reason), None
         return _without_prediction(case_id, reference, profile, label)
-    problem = _find_problem(reference, prediction, profile)
+    problem = _find_problem(reference, prediction, profile, label)
     if problem:
         status, reason = problem
+        sizes = _measure_sizes(reference, prediction, profile, label)
+        grids = {one.grid.identity_warning for one in (reference, prediction)} - {""}
         score = CaseScore(
-            case_id,
-            status,
-            **_measure_sizes(reference, prediction, profile, label),
-            profile=profile.name,
-            reason=reason,
+            case_id, status, **sizes, profile=profile.name, reason=reason, warning="".join(grids)
         )
         return score, None
     aligned = laid_on(reference, prediction, profile)
@@ -225,26 +243,24 @@ _REORDERED: Final = (
 
 
 def _find_problem(
-    reference: LabelMap, prediction: LabelMap, profile: Profile
+    reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None
 ) -> tuple[ScoreStatus, str] | None:
     """Return why two masks cannot be compared under a profile, None if they can."""
+    if reason := _not_a_mask(reference, profile, label):
+        return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is no mask: {reason}"
     aligned = laid_on(reference, prediction, profile)
     if problem := grid_problem(reference.grid, aligned.grid, profile):
         return ScoreStatus.GRID_MISMATCH, problem
-    most = profile.most_labels
-    if most is None or _is_plain(prediction.crop):
-        return None
-    values = prediction.values
-    is_soft = np.issubdtype(prediction.crop.dtype, np.floating) and (
-        not values or (values[0] >= 0 and values[-1] <= 1)
-    )
-    if is_soft or len(values) <= most:
-        return None
-    reason = (
-        f"the prediction holds {len(values)} different values, expected at most {most} labels: it "
-        "looks like an image and no mask; save the mask itself"
-    )
-    return ScoreStatus.TOO_MANY_LABELS, reason
+    if reason := _not_a_mask(prediction, profile, label):
+        return ScoreStatus.TOO_MANY_LABELS, f"the prediction is no mask: {reason}"
+    return None
+
+
+def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
+    """Return why a file's values are no mask; "" where they are, or the profile takes any."""
+    if profile.takes_any_values or _is_plain(labels.crop):
+        return ""
+    return explain_not_a_mask(labels.crop, label)
 
 
 def norm_hd(
@@ -287,7 +303,15 @@ def _check_label(profile: Profile, label: float | None) -> None:
 def sizes_of_reference(
     reference: LabelMap, profile: Profile, label: float | None = None
 ) -> dict[str, float]:
-    """Return the columns of a score that the reference alone gives, by name."""
+    """Return the columns of a score that the reference alone gives, by name.
+
+    Raises
+    ------
+    NotAMaskError
+        If its values are no mask under the profile.
+    """
+    if reason := _not_a_mask(reference, profile, label):
+        raise NotAMaskError(f"the reference is no mask: {reason}")
     return _measure_sizes(reference, None, profile, label)
 
 
@@ -297,10 +321,10 @@ def _measure_sizes(
     profile: Profile,
     label: float | None,
 ) -> dict[str, Any]:
-    """Return the metrics of one mask alone, each on its own grid, of those that are there."""
+    """Return the metrics of one mask alone, each on its own grid, of those that are masks."""
     values: dict[str, float] = {}
     for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
-        if mask is not None:
+        if mask is not None and not _not_a_mask(mask, profile, label):
             foreground = measured_foreground(mask, profile, label)
             values |= values_of(foreground, mask.grid.matrix_mm)
     return values
@@ -380,9 +404,11 @@ def _explain_status(
 ) -> str:
     undefined = "Dice is 0 and distances are undefined"
     if status is ScoreStatus.PREDICTION_EMPTY:
-        return f"the prediction has no foreground{_describe_values(prediction)}: {undefined}"
+        values = _describe_values(prediction, profile)
+        return f"the prediction has no foreground{values}: {undefined}"
     if status is ScoreStatus.REFERENCE_EMPTY:
-        return f"the reference has no foreground{_describe_values(reference)}: {undefined}"
+        values = _describe_values(reference, profile)
+        return f"the reference has no foreground{values}: {undefined}"
     if status is ScoreStatus.BOTH_EMPTY:
         if not isnan(profile.overlap(float("nan"))):
             given = f"Dice is {profile.overlap_both_empty:g} by the profile"
@@ -391,6 +417,9 @@ def _explain_status(
     return ""
 
 
-def _describe_values(mask: LabelMap) -> str:
+def _describe_values(mask: LabelMap, profile: Profile) -> str:
+    if mask.crop.size and is_soft(mask.crop) and not profile.takes_any_values:
+        highest = float(np.fmax.reduce(mask.crop, axis=None))
+        return f" (its largest value is {highest:.6g}, {SOFT_THRESHOLD:g} and more is foreground)"
     values = listed_values(mask)
     return f" (its values are {values})" if values else ""

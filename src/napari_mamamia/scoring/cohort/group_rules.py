@@ -56,7 +56,8 @@ class GroupRules:
 
     `profile` is the name of the `Profile` that these rules belong to. `peri_is` and
     `missing_menopause_is` name the group of such cases, None leaves them unassigned.
-    `disparity_limit` is the largest mean equalised-odds disparity that counts (None: no limit).
+    `disparity_limit` is the largest mean equalised-odds disparity that counts (None: no limit);
+    `scores_constant` says that constant predictions of response have numbers as any others.
     Groups under `min_group_size` cases are flagged, never dropped. `version` rises with each
     change of a number.
     """
@@ -75,6 +76,7 @@ class GroupRules:
     min_group_size: int
     density_groups: tuple[str, ...] = ("a", "b", "c", "d")
     weight_of_fairness: float = 0.5
+    scores_constant: bool = False
 
     def age_group(self, age: float) -> str | None:
         """Return the label of the group that holds an age in years, None if none does."""
@@ -120,7 +122,7 @@ GROUP_RULES: Final = (
     ),
     GroupRules(
         profile="official-code",
-        version=1,
+        version=2,
         source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
         age_groups=_AGES_OF_SCRIPTS,
         menopause_groups=("pre", "post", "unknown"),
@@ -131,6 +133,7 @@ GROUP_RULES: Final = (
         missing_label=MissingLabel.NO_RESPONSE,
         disparity_limit=1.0,
         min_group_size=0,
+        scores_constant=True,
     ),
     GroupRules(
         profile="paper",

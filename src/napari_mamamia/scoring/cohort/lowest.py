@@ -1,11 +1,11 @@
-"""The lowest values that ranked numbers can take, whatever unusable predictions might have been.
+"""The lowest ranking score that unusable predictions leave possible, and the values that make it.
 
-`lowest_numbers` says how, and why the bound is exact.
+`lowest_numbers` says how, and why it is exact; `complete_cases` returns the values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from typing import Final
 
 import numpy as np
@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.policy import CountedCases
-from napari_mamamia.scoring.statistics.performance import performance_of, ratio
+from napari_mamamia.scoring.statistics.performance import (
+    SegmentationScores,
+    performance_of,
+    ratio,
+)
 
 _ROWS_TIMES_CHOICES: Final = 1 << 17
+_MOST_COMPLETIONS: Final = 256
+"""Ways to leave cases out that are tried; each takes some milliseconds."""
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,40 +73,16 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowestNumbers:
-    """How the lowest values of a model's numbers follow from sums over its counted cases.
+    """How the lowest ranking score of a model follows from sums over its counted cases.
 
-    `parts` (n, k) is what each case adds to the sums, in the order of the cases; `names` are those
-    of `bootstrap_segmentation`.
+    `parts` (n, k) is what each case adds to the sums, in the order of the cases. `cells` say which
+    free cases (indices) are in the same groups, for Dice and NormHD, in the layouts' order.
     """
 
-    names: tuple[str, ...]
     parts: NDArray[np.float64]
     worst_norm_hd: float
     layouts: tuple[_Layout, _Layout]
-
-    def numbers(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-        """Return the lowest values (b, m) of the numbers, from sums (b, k).
-
-        mean_norm_hd alone is its highest value, which is its worst.
-        """
-        dsc, goodness = self._split_sums(sums)
-        values = self.means_alone(sums)
-        n_variables = len(self.layouts[0].groups)
-        for place in range(n_variables):
-            only = np.eye(n_variables)[place]
-            values[:, 3 + place] = 1 - self._widen_gaps(dsc, goodness, 0.0, only) / 2
-        if n_variables:
-            values[:, -2], values[:, -1] = self.at_weight(sums, 1.0), self.at_weight(sums, weight)
-        return values
-
-    def means_alone(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the lowest values (b, m) of the means and performance, nan for the others."""
-        dsc, goodness = self._split_sums(sums)
-        values = np.full((len(sums), len(self.names)), np.nan)
-        mean_norm_hd = self.worst_norm_hd - ratio(goodness.total, goodness.n)
-        values[:, 0], values[:, 1] = ratio(dsc.total, dsc.n), mean_norm_hd
-        values[:, 2] = performance_of(values[:, 0], values[:, 1])
-        return values
+    cells: tuple[tuple[NDArray[np.intp], ...], tuple[NDArray[np.intp], ...]]
 
     def at_weight(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
         """Return the lowest ranking score (b,) at a weight of fairness, from sums (b, k)."""
@@ -141,11 +124,12 @@ class LowestNumbers:
 class LowestScore:
     """The lowest ranking score of a model at any weight of fairness, and its best performance.
 
-    `sums` (1, k) are those of its counted cases.
+    `sums` (1, k) are those of its counted cases, `worst` these cases with the worst values.
     """
 
     lowest: LowestNumbers
     sums: NDArray[np.float64]
+    worst: SegmentationScores
     highest_performance: float
 
     def at_weight(self, weight: float) -> float:
@@ -160,7 +144,12 @@ def lowest_score(cases: CountedCases, lowest: LowestNumbers) -> LowestScore:
     # The numbers' own sums, without the hundreds of thousands of rows that they came from.
     sums = lowest.parts.sum(axis=0, keepdims=True)
     best = performance_of(*(_mean_defined(column) for column in (dsc, norm_hd)))
-    return LowestScore(replace(lowest, parts=sums), sums, best)
+    worst = SegmentationScores(
+        cases.case_ids,
+        np.where(cases.free_dsc, 0.0, cases.dsc),
+        np.where(cases.free_norm_hd, cases.worst_norm_hd, cases.norm_hd),
+    )
+    return LowestScore(replace(lowest, parts=sums), sums, worst, best)
 
 
 def _mean_defined(values: NDArray[np.float64]) -> float:
@@ -191,12 +180,16 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
     as_scripts = tuple(g.empty_groups is EmptyGroups.AS_SCRIPTS for g in groupings)
     parts: list[NDArray[np.float64]] = []
     layouts: list[_Layout] = []
+    members_of: list[tuple[NDArray[np.intp], ...]] = []
     for value, is_free, counts, high in zip(
         values, free, defined, (1.0, cases.worst_norm_hd), strict=True
     ):
         may_go = (is_free & cases.optional).astype(np.float64)
         stays = is_free & ~cases.optional
         cells, which = np.unique(codes[stays], axis=0, return_inverse=True)
+        members_of.append(
+            tuple(np.flatnonzero(stays)[which.ravel() == cell] for cell in range(len(cells)))
+        )
         # The group's column, so that one number tells variable and group.
         columns = np.where(cells >= 0, cells + np.array(starts[:-1], dtype=np.intp), -1)
         layouts.append(_Layout(groups, columns, as_scripts))
@@ -206,12 +199,102 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
         count = counts.astype(np.float64)
         parts += [fixed[:, None], count[:, None], indicator * fixed[:, None]]
         parts += [indicator * count[:, None], indicator * may_go[:, None], in_cell]
-    variables = [f"fairness_{grouping.variable}" for grouping in groupings]
-    names = ["mean_dsc", "mean_norm_hd", "performance", *variables]
-    names += ["fairness", "ranking_score"] if groupings else []
     return LowestNumbers(
-        tuple(names), np.hstack(parts), cases.worst_norm_hd, (layouts[0], layouts[1])
+        np.hstack(parts),
+        cases.worst_norm_hd,
+        (layouts[0], layouts[1]),
+        (members_of[0], members_of[1]),
     )
+
+
+def complete_cases(
+    cases: CountedCases, groupings: Sequence[Grouping], weight: float
+) -> tuple[SegmentationScores, tuple[Grouping, ...]]:
+    """Return the counted cases with the values that make the ranking score lowest, and the groups.
+
+    Free values are 0 or their highest. An optional case is either left out or wrong (Dice 0, the
+    worst NormHD), since its reference is empty: every number of such cases is tried, up to
+    `_MOST_COMPLETIONS` ways. Where the ranking score is undefined the performance is the lowest.
+    """
+    lowest, best, best_kept = float("inf"), cases, np.ones(cases.n, dtype=np.bool_)
+    for kept in _keep_optional(cases, groupings):
+        settled = _settle_optional(cases, kept)
+        own = [replace(grouping, codes=grouping.codes[kept]) for grouping in groupings]
+        filled, value = _fill_free(settled, own, weight)
+        if value < lowest or best is cases:
+            lowest, best, best_kept = (float("inf") if np.isnan(value) else value), filled, kept
+    scores = SegmentationScores(best.case_ids, best.dsc, best.norm_hd)
+    return scores, tuple(replace(one, codes=one.codes[best_kept]) for one in groupings)
+
+
+def _keep_optional(
+    cases: CountedCases, groupings: Sequence[Grouping]
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield which cases are kept, (n,): those in the same groups stand for one another."""
+    codes = np.stack([np.zeros(cases.n, np.intp), *(one.codes for one in groupings)], axis=1)
+    optional = np.flatnonzero(cases.optional)
+    _, which = np.unique(codes[optional], axis=0, return_inverse=True)
+    cells = [optional[which.ravel() == cell] for cell in range(int(which.max(initial=-1)) + 1)]
+    counts = [range(len(cell) + 1) for cell in cells]
+    while np.prod([len(count) for count in counts]) > _MOST_COMPLETIONS:
+        longest = max(range(len(counts)), key=lambda place: len(counts[place]))
+        n = len(cells[longest])
+        counts[longest] = range(0, n + 1, n) if len(counts[longest]) > 2 else range(1)
+    for left_out in product(*counts):
+        kept = np.ones(cases.n, dtype=np.bool_)
+        for cell, n in zip(cells, left_out, strict=True):
+            kept[cell[:n]] = False
+        yield kept
+
+
+def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCases:
+    """Return the kept cases, of which optional ones are wrong."""
+    wrong = cases.optional[kept]
+    return replace(
+        cases,
+        case_ids=tuple(np.array(cases.case_ids, dtype=object)[kept]),
+        dsc=np.where(wrong, 0.0, cases.dsc[kept]),
+        norm_hd=np.where(
+            wrong & cases.free_norm_hd[kept], cases.worst_norm_hd, cases.norm_hd[kept]
+        ),
+        free_dsc=cases.free_dsc[kept] & ~wrong,
+        free_norm_hd=cases.free_norm_hd[kept] & ~wrong,
+        optional=np.zeros(int(kept.sum()), dtype=np.bool_),
+    )
+
+
+def _fill_free(
+    cases: CountedCases, groupings: Sequence[Grouping], weight: float
+) -> tuple[CountedCases, float]:
+    """Return cases with every free value at what makes the ranking score lowest, and that score.
+
+    The free cases of a cell are 0 together, unless the lowest score is above what it was before.
+    """
+    lowest = lowest_numbers(cases, groupings)
+    sums = lowest.parts.sum(axis=0, keepdims=True)
+    value = float(lowest.at_weight(sums, weight)[0])
+    if np.isnan(value):
+        weight = 0.0
+    reached = float(lowest.at_weight(sums, weight)[0])
+    columns = cases.dsc.copy(), cases.norm_hd.copy()
+    first = 0
+    for column, (layout, cells) in enumerate(zip(lowest.layouts, lowest.cells, strict=True)):
+        g, high = layout.n_groups, (1.0, cases.worst_norm_hd)[column]
+        for cell, members in enumerate(cells):
+            place = first + 2 + 3 * g + cell
+            added, sums[:, place] = sums[:, place].copy(), 0.0
+            is_high = bool(lowest.at_weight(sums, weight)[0] > reached + _ROUNDING)
+            if is_high:
+                in_groups = layout.cells[cell][layout.cells[cell] >= 0]
+                sums[:, [first, *(first + 2 + in_groups)]] += added
+            # NormHD is summed as how far it is from the worst.
+            columns[column][members] = high if is_high != (column == 1) else 0.0
+        first += 2 + 3 * g + len(cells)
+    free = cases.free_dsc & False
+    filled = replace(
+        cases, dsc=columns[0], norm_hd=columns[1], free_dsc=free, free_norm_hd=free.copy()
+    )
+    return filled, value
 
 
 def _lowest_difference(

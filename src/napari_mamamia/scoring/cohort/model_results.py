@@ -144,9 +144,15 @@ def segmentation_result(
     ranked = _rank_cases(scores, measured, groupings, counted, cohort, rules)
     report_progress(0, 1, "Scoring the groups")
     intervals: tuple[Interval, ...] = ()
+    lowest_performance = None
     if ranked.bootstrap is not None and resampling.n_resamples:
         job = ranked.bootstrap(resampling.n_resamples, resampling.seed)
         intervals = _all_intervals(job)
+        if ranked.lowest is not None:
+            of_worst = bootstrap_segmentation(
+                ranked.lowest.worst, (), 0.0, resampling.n_resamples, resampling.seed
+            )
+            lowest_performance = of_worst.interval("performance", bounds=_BOUNDS["performance"])
     limit = profile_named(rules.profile).norm_hd_limit
     uncertainty = segmentation_uncertainty(
         scores, groupings, measured.fairness, minimum_group, limit
@@ -179,6 +185,7 @@ def segmentation_result(
         counted,
         measured,
         ranked.lowest,
+        lowest_performance,
     )
 
 
@@ -334,11 +341,20 @@ def _test_against_baseline(
 
 
 def _scored_model(model: ModelScores) -> ScoredModel:
-    """Return a model's performance with its percentile interval, and its fairness."""
+    """Return a model's performance with its percentile interval, and its fairness.
+
+    Each is the lowest that cases without a usable prediction leave possible, by itself: a gate, or
+    another weight of fairness, must not open by damaged cases.
+    """
+    lowest = None
     if model.segmentation is not None:
         result, cohort = model.segmentation, model.segmentation.cohort
         interval = interval_named(result.intervals, "performance")
         performance, fairness = cohort.performance.value, cohort.fairness.value
+        lowest = result.lowest
+        if lowest is not None:
+            interval = result.lowest_performance
+            performance, fairness = lowest.at_weight(0.0), lowest.at_weight(1.0)
     elif model.response is not None:
         interval = interval_named(model.response.intervals, "balanced_accuracy")
         performance = model.response.cohort.balanced_accuracy
@@ -346,7 +362,6 @@ def _scored_model(model: ModelScores) -> ScoredModel:
     else:
         return ScoredModel(model.name, np.nan, np.nan)
     low, high = (interval.low, interval.high) if interval else (np.nan, np.nan)
-    lowest = model.segmentation.lowest if model.segmentation else None
     return ScoredModel(model.name, performance, fairness, low, high, lowest)
 
 
@@ -383,7 +398,7 @@ def _rank_models(
 ) -> tuple[RankedModel, ...]:
     cohorts = [result.cohort for result in found]
     by_score = ranks(np.array([cohort.ranking_score for cohort in cohorts]))
-    by_performance = ranks(np.array([cohort.performance.value for cohort in cohorts]))
+    by_performance = ranks(np.array([_scored_model(model).performance for model in models]))
     if barred:
         by_score, by_performance = np.full((2, len(cohorts)), np.nan)
     return tuple(

@@ -1,8 +1,8 @@
 """What a submission is worth: cases without a usable prediction, and the lowest ranked numbers.
 
-The numbers that models are ranked by are lower bounds: every case that is *free* takes those values
-between worst and best that make the number lowest. So nobody gains by damaging, dropping or moving
-cases, composites with fairness included (`scoring.cohort.lowest`).
+Every case that is *free* takes those values between worst and best that make the ranking score
+lowest (`scoring.cohort.lowest.complete_cases`); performance and fairness are of these same values.
+So nobody gains by damaging, dropping or moving cases, composites with fairness included.
 """
 
 from collections import Counter
@@ -98,10 +98,11 @@ def unusable_reason(row: CaseScore) -> UnusableReason | None:
 def count_cases(
     rows: Sequence[CaseScore], profile: Profile, rule: UnusableRule | None = None
 ) -> CountedCases:
-    """Return the cases that count, of scored rows; `rule` takes the place of all the profile's.
+    """Return the cases that count, of scored rows; `rule` takes the place of the profile's.
 
-    Cases without a reference are passed over, and those that are undefined by the profile (both
-    masks empty). A row that is ok and lacks a number is one without a finite number.
+    An empty prediction that the profile defines is a case like any other. Cases without a reference
+    are passed over, and those that are undefined by the profile (both masks empty). A row that is
+    ok and lacks a number is one without a finite number.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def count_cases(
     has_distances = _has_distances(rows)
     for row in rows:
         reason = _find_reason(row, has_distances)
-        case_rule = rule or profile.unusable.of(reason) if reason else None
+        case_rule = profile.unusable.of(reason, rule) if reason else None
         if reason and case_rule:
             unusable.append(UnusableCase(row.case_id, reason, case_rule))
         if case_rule is UnusableRule.WORST_SCORE:
@@ -194,8 +195,8 @@ SAID: Final = MappingProxyType(
 
 _WORTH: Final = MappingProxyType(
     {
-        UnusableRule.LEAST_FAVOURABLE: "count as least favourable: performance, fairness and "
-        "ranking score are the lowest that they leave possible",
+        UnusableRule.LEAST_FAVOURABLE: "count as least favourable: they take the values that make "
+        "the ranking score lowest, and performance and fairness are of these values",
         UnusableRule.WORST_SCORE: "count with the worst score",
         UnusableRule.LEAVE_OUT: "are left out",
         UnusableRule.REJECT: "reject the submission",
@@ -240,10 +241,10 @@ def _explain_rejection(
 ) -> str:
     """Return why there is no ranked number, "" if there may be one."""
     if rejected := [case for case in unusable if case.rule is UnusableRule.REJECT]:
-        first = ", ".join(case.case_id for case in rejected[:3]) + ", ..." * (len(rejected) > 3)
+        named = ", ".join(f"{case.case_id} {SAID[case.reason]}" for case in rejected)
         return (
             f"rejected by the rule of the profile {profile.name}: {len(rejected)} case(s) without "
-            f"a usable prediction ({first})"
+            f"a usable prediction ({named})"
         )
     counted = [case for case in unusable if case.rule is not UnusableRule.LEAVE_OUT]
     above = bool((norm_hd > profile.worst_norm_hd).any())

@@ -63,7 +63,8 @@ def score_response(
 
     `weight_of_fairness` None takes the profile's.
     """
-    label, refused = scored_labels(predictions, rules), predictions.constant
+    label = scored_labels(predictions, rules)
+    refused = "" if rules.scores_constant else predictions.constant
     counts = outcomes(label, predictions.predicted).sum(axis=0)
     tpr, tnr = (float(rate) for rate in recalls(counts))
     odds = equalised_odds(predictions, groupings, rules)
@@ -88,7 +89,7 @@ def score_response(
         chance,
         refused,
         _explain_undefined(refused, balanced, odds) if np.isnan(score) else "",
-        _note_missing_labels(predictions, rules),
+        (*_note_constant(predictions, rules), *_note_missing_labels(predictions, rules)),
     )
 
 
@@ -166,6 +167,12 @@ def _explain_undefined(refused: str, balanced: float, odds: EqualisedOdds) -> st
     one_class = "a balanced accuracy needs responders and non-responders with a known pcr"
     reasons = (one_class if np.isnan(balanced) else "", odds.reason)
     return "; ".join(text for text in reasons if text)
+
+
+def _note_constant(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
+    if not predictions.constant or not rules.scores_constant:
+        return ()
+    return (f"{predictions.constant}; the published script scores them, and so do these numbers",)
 
 
 def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:

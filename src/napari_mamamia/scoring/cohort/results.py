@@ -92,8 +92,9 @@ class SegmentationResult:
     confidence interval. Those have their intervals in `uncertainty`.
 
     `cohort` holds the numbers that models are ranked by, of the cases that count (`counted`); where
-    some of those have no usable prediction, `measured` holds those of the others, and `lowest` is
-    the ranking score at any weight of fairness where the numbers are bounds, else None.
+    some of those have no usable prediction, `measured` holds those of the others. Where such cases
+    are free, `lowest` is the lowest ranking score at any weight of fairness, and
+    `lowest_performance` the percentile interval of the lowest performance; else None.
     """
 
     scores: SegmentationScores
@@ -106,6 +107,7 @@ class SegmentationResult:
     counting: CountedCases | None = None
     as_measured: SegmentationCohort | None = None
     lowest: LowestScore | None = None
+    lowest_performance: Interval | None = None
 
     @property
     def counted(self) -> CountedCases:

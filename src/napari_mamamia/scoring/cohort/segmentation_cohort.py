@@ -17,7 +17,12 @@ from napari_mamamia.scoring.cohort.fairness import (
 )
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
-from napari_mamamia.scoring.cohort.lowest import LowestScore, lowest_numbers, lowest_score
+from napari_mamamia.scoring.cohort.lowest import (
+    LowestScore,
+    complete_cases,
+    lowest_numbers,
+    lowest_score,
+)
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ranking_score
 from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums
@@ -101,83 +106,41 @@ def rank_counted(
 ) -> CountedNumbers:
     """Return the numbers that a model is ranked by, from those of its scored cases.
 
-    `groupings` are of the counted cases. Without an unusable case that counts, the numbers are the
-    measured ones. A rejected submission has neither performance nor fairness; its means and its
-    variables stay as measured.
+    `groupings` are of the counted cases. All numbers are of one completion of the cases that are
+    free (`complete_cases`), computed as those of any scored cases. A rejected submission has none.
     """
     weight = measured.weight_of_fairness
     if cases.rejected:
         return CountedNumbers(_reject_numbers(measured, cases.rejected), None, None)
     if not cases.n:
         return CountedNumbers(measured, None, None)
-    if not cases.has_free:
+    lowest = None
+    if cases.has_free:
+        scores, completed = complete_cases(cases, groupings, weight)
+        lowest = lowest_score(cases, lowest_numbers(cases, groupings))
+    else:
         scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
-        numbers = score_groups(scores, groupings, rules, weight)
-        by_variable = {one.variable: one for one in numbers.fairness.variables}
-        fairness = _with_values(measured.fairness, by_variable, numbers.fairness)
-        ranked = replace(numbers, fairness=fairness)
-        job = partial(bootstrap_segmentation, scores, groupings, weight)
-        return CountedNumbers(ranked, None, job if cases.n else None)
-    lowest = lowest_numbers(cases, groupings)
-    score = lowest_score(cases, lowest)
-    values = dict(zip(lowest.names, lowest.numbers(score.sums, weight)[0].tolist(), strict=True))
-    ranked = _lowest_cohort(measured, cases, values)
-
-    def numbers_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return lowest.numbers(sums, weight)
-
-    def job_of_lowest(n_resamples: int, seed: int) -> Bootstrap:
-        smooth = lowest.means_alone
-        return bootstrap_sums(lowest.names, lowest.parts, numbers_of, n_resamples, seed, smooth)
-
-    return CountedNumbers(ranked, score, job_of_lowest)
+        completed = tuple(groupings)
+    numbers = score_groups(scores, completed, rules, weight)
+    by_variable = {one.variable: one for one in numbers.fairness.variables}
+    fairness = _with_values(measured.fairness, by_variable, numbers.fairness)
+    job = partial(bootstrap_segmentation, scores, completed, weight)
+    return CountedNumbers(replace(numbers, fairness=fairness), lowest, job)
 
 
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
-    nothing = float("nan")
+    """Return no number; the ranking score alone has the whole reason, which names each case."""
+    nothing, why = float("nan"), "none, as of the ranking score"
+    of_variables = (replace(one, value=nothing, reason=why) for one in measured.fairness.variables)
+    means = replace(
+        measured.performance, value=nothing, mean_dsc=nothing, mean_norm_hd=nothing, reason=why
+    )
     return replace(
         measured,
-        performance=replace(measured.performance, value=nothing, reason=reason),
-        fairness=replace(measured.fairness, value=nothing, reason=reason),
+        performance=means,
+        fairness=Fairness(nothing, tuple(of_variables), why),
         ranking_score=nothing,
         reason=reason,
-    )
-
-
-def _lowest_cohort(
-    measured: SegmentationCohort, cases: CountedCases, values: Mapping[str, float]
-) -> SegmentationCohort:
-    """Return the measured numbers with their lowest values in place of those that are ranked."""
-    n_dsc = int((~np.isnan(cases.dsc) | cases.free_dsc).sum())
-    n_norm_hd = int((~np.isnan(cases.norm_hd) | cases.free_norm_hd).sum())
-    value = values["performance"]
-    reason = "" if n_dsc and n_norm_hd else "none of the cases has a NormHD"
-    performance = replace(
-        measured.performance,
-        value=value,
-        mean_dsc=values["mean_dsc"],
-        mean_norm_hd=values["mean_norm_hd"],
-        n_cases=cases.n,
-        n_dsc=n_dsc,
-        n_norm_hd=n_norm_hd,
-        reason=reason,
-    )
-    fairness = measured.fairness
-    if "fairness" in values:
-        variables = tuple(
-            _with_value(one, values[f"fairness_{one.variable}"]) for one in fairness.variables
-        )
-        total = values["fairness"]
-        undefined = [f"{one.variable}: {one.reason}" for one in variables if np.isnan(one.value)]
-        fairness = Fairness(total, variables, "; ".join(undefined))
-    score = values.get("ranking_score", float("nan"))
-    why = "; ".join(text for text in (performance.reason, fairness.reason) if text)
-    return replace(
-        measured,
-        performance=performance,
-        fairness=fairness,
-        ranking_score=score,
-        reason=why if np.isnan(score) else "",
     )
 
 
@@ -190,11 +153,6 @@ def _with_values(
         for one in fairness.variables
     )
     return Fairness(counted.value, variables, counted.reason)
-
-
-def _with_value(one: VariableFairness, value: float) -> VariableFairness:
-    reason = one.reason or f"no case with a group of {one.variable} counts"
-    return replace(one, value=value, reason=reason if np.isnan(value) else "")
 
 
 def bootstrap_segmentation(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.progress import Progress, changing, forward_progress, report_progress
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.metrics.registry import metric
-from napari_mamamia.scoring.case.profiles import Profile, profile_named
+from napari_mamamia.scoring.case.profiles import Profile, UnusableReason, profile_named
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, rules_of
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import Stratum
@@ -116,7 +116,8 @@ def draw_outline(
 
 _WORDS = {
     "chosen_label": "the chosen label, else any value above 0 (soft masks: at least 0.5)",
-    "one": "the value 1",
+    "mask": "the value 1 (soft masks: at least 0.5; 255 where it is the only value)",
+    "one": "the value 1 as it is stored",
     "uint8": "not 0 as uint8",
     "same_place": "equal shape and place, else a grid mismatch",
     "same_shape": "equal shape; differing affines are warned of",
@@ -157,9 +158,10 @@ def _of_cases(profile: Profile) -> tuple[tuple[str, str], ...]:
 
 def _of_counting(profile: Profile) -> tuple[tuple[str, str], ...]:
     kinds = "Prediction missing, unreadable, on another grid, not finite, with too many labels"
+    empty = profile.unusable.of(UnusableReason.EMPTY) or "its Dice and NormHD count"
     return (
-        (kinds, f"in what is ranked: {profile.unusable.otherwise}"),
-        ("Prediction empty", f"in what is ranked: {profile.unusable.empty}"),
+        (kinds, f"in what is ranked: {profile.unusable.rule}"),
+        ("Prediction empty", f"in what is ranked: {empty}"),
     )
 
 

@@ -148,14 +148,12 @@ def bootstrap_sums(
     numbers: Numbers,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
-    smooth: Numbers | None = None,
 ) -> Bootstrap:
     """Return the values on resamples, drawn with replacement, of numbers that follow from sums.
 
     `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
     Two calls with the same number of cases and seed use the same resamples, so that models can be
-    compared resample by resample. `smooth` gives the numbers of the sums without each case, which
-    BCa alone needs, with nan for those that no such interval is made of; None takes `numbers`.
+    compared resample by resample.
 
     Raises
     ------
@@ -166,7 +164,7 @@ def bootstrap_sums(
     total, left_out = parts.sum(axis=0), []
     for first in range(0, len(parts), _ROWS):
         report_progress(0, n_resamples, _RESAMPLING)
-        left_out.append((smooth or numbers)(total - parts[first : first + _ROWS]))
+        left_out.append(numbers(total - parts[first : first + _ROWS]))
     estimates = numbers(np.ones((1, len(parts))) @ parts)[0]
     weights = weigh_cases(resamples, len(parts))
     replicates = (numbers(_weighted_sums(block, parts)) for block in weights)

@@ -14,7 +14,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
-from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import do_abreast, report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import (
@@ -67,13 +67,24 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         headers[0].grid,
         signal,
         phases,
-        (*files.warnings, *warnings, *warning, *damage, *doubt),
+        (
+            *files.warnings,
+            *warnings,
+            *warning,
+            *damage,
+            *doubt,
+            *_say_identity(files.case_id, headers[0].grid),
+        ),
         breast,
         scan=info.scan,
         frame_uid=info.frame_uid,
     )
     _read_phase(files, signal, index)
     return _with_loaded(case, {index})
+
+
+def _say_identity(case_id: str, grid: Grid) -> tuple[str, ...]:
+    return (f"{case_id}: {grid.identity_warning}",) if grid.identity_warning else ()
 
 
 def load_remaining(case: Case, files: CaseFiles) -> Case:

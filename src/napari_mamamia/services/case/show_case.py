@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
+from napari_mamamia.core.case import Case, LabelMap, Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -98,13 +98,14 @@ class Difference:
 class ShownScores:
     """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
 
-    `profile` is the name of the one that they follow.
+    `profile` is the name of the one that they follow, `grid_warning` says that mm are none.
     """
 
     scores: Mapping[str, CaseScore]
     volumes_mm3: Mapping[str, float]
     volume_reference_mm3: float | None
     profile: str = CLINICAL.name
+    grid_warning: str = ""
 
 
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
@@ -148,7 +149,7 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
     """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground without it."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
-    buffer[labels.box.slices] = foreground(labels.crop, value)
+    buffer[labels.box.slices] = labels.foreground(value)
     return buffer
 
 
@@ -289,7 +290,7 @@ def score_shown(
             scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
     report_progress(total, total)
     volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
-    return ShownScores(scores, volumes, volume, profile.name)
+    return ShownScores(scores, volumes, volume, profile.name, case.grid.identity_warning)
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
@@ -302,5 +303,5 @@ def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels
-    chosen = foreground(labels.crop, counting.reference_label)
+    chosen = labels.foreground(counting.reference_label)
     return LabelMap(labels.grid, labels.box, chosen.astype(np.uint8))

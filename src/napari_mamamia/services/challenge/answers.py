@@ -20,6 +20,7 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.score.pairs import FoundPairs, Pairs
 from napari_mamamia.services.score.report import Scored
+from napari_mamamia.services.score.table import score_of_row
 
 _READINGS: Final = 2
 _UNREAD: Final = (ScoreStatus.UNREADABLE, ScoreStatus.REFERENCE_UNREADABLE)
@@ -143,6 +144,5 @@ def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ..
             status = ScoreStatus.PREDICTION_MISSING
             rows.append(CaseScore(case_id, status, profile=profile, reason=reason))
         else:
-            scored = CaseScore(case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd)
-            rows.append(replace(scored, profile=profile))
+            rows.append(replace(score_of_row(row, profile), case_id=case_id))
     return tuple(rows)

@@ -251,7 +251,7 @@ def _measure_references(
         report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
         if case_key(case_id) in references:
             labels = read_labels(references[case_key(case_id)][1])
-            n_voxels = int(np.count_nonzero(labels.crop))
+            n_voxels = int(labels.foreground().sum())
             volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
     empty = [case_id for case_id, volume in volumes.items() if not volume]
     text = f"{len(empty)} reference(s) are empty: {', '.join(empty[:5])}"

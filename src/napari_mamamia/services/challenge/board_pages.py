@@ -38,6 +38,7 @@ from napari_mamamia.services.challenge.board_text import (
     describe_row,
     hide_places,
     say_attempt,
+    say_guarded,
 )
 from napari_mamamia.services.challenge.case_pictures import OF_PICTURES
 from napari_mamamia.services.challenge.rank_responses import CLASSIFICATION
@@ -220,6 +221,7 @@ def _say_remark(row: BoardRow) -> str:
     reasons = [f"{n} {name}" for name, n in row.unusable]
     texts = [hide_places(row.reason)] if row.rank is None else []
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
+    texts += [text] if (text := say_guarded(row)) else []
     texts += ["scores as given"] if row.is_as_given else []
     return "; ".join(texts)
 

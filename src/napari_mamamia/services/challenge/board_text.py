@@ -14,7 +14,15 @@ def describe_row(row: BoardRow) -> str:
     attempt = say_attempt(row)
     given = "; scores as given" if row.is_as_given else ""
     reason = f"; not ranked: {row.reason}" if row.rank is None else ""
-    return f"{row.team}: {n}; {attempt}{given}{reason}"
+    guarded = f"; {text}" if (text := say_guarded(row)) else ""
+    return f"{row.team}: {n}; {attempt}{given}{guarded}{reason}"
+
+
+def say_guarded(row: BoardRow) -> str:
+    """Return a team's guarded score, "" where it has none."""
+    if row.guarded_score is None:
+        return ""
+    return f"guarded score {row.guarded_score:.4f}: its empty predictions at their least favourable"
 
 
 def say_attempt(row: BoardRow) -> str:

@@ -23,13 +23,13 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 )
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import group_cases
-from napari_mamamia.scoring.cohort.model_results import response_result
 from napari_mamamia.scoring.cohort.ranking import ranks
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
-from napari_mamamia.scoring.cohort.results import Resampling, ResponseResult
+from napari_mamamia.scoring.cohort.results import ResponseResult
 from napari_mamamia.services.challenge.attempt import RESPONSE_TABLE, RESPONSES
+from napari_mamamia.services.challenge.inputs import score_settings
 from napari_mamamia.services.rank.output import methods_content
 from napari_mamamia.services.score.clinical_table import matched
+from napari_mamamia.services.score.pcr import response_model
 
 CLASSIFICATION: Final = "classification"
 RESPONSE_RANKS: Final = "rank_responses.json"
@@ -61,13 +61,19 @@ def rank_team_responses(
         for attempt in {one.team: one for one in attempts}.values()
     ]
     rows = [_make_row(attempt, result, ledger) for attempt, result in results]
-    places = ranks(np.array([nan if row.score is None else row.score for row in rows]))
+    places = ranks(
+        np.array([nan if row.score is None or row.reason else row.score for row in rows])
+    )
     ranked = [
         replace(row, rank=None if isnan(place) else int(place))
         for row, place in zip(rows, places.tolist(), strict=True)
     ]
-    models = [NamedPredictions(one.team, result.predictions) for one, result in results]
-    case_ids = models[0].predictions.case_ids
+    models = [
+        NamedPredictions(one.team, result.predictions)
+        for one, result in results
+        if not result.predictions.constant
+    ]
+    case_ids = results[0][1].predictions.case_ids
     groupings = group_cases(case_ids, matched(list(case_ids), cohort), rules)
     ranking = rank_responses(models, groupings, rules, challenge.n_resamples, seed)
     by = "ranking score: balanced accuracy and equalised odds"
@@ -82,16 +88,19 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
             f"expected the responses of {attempt.team} as the ledger has them, but {path} was "
             "changed: bring it back"
         )
-    read = read_response_table(path).rows
-    people = matched([row.case_id for row in read], cohort)
-    triples = [(row.case_id, float(row.pcr), row.score) for row in read]
-    challenge = opened.challenge
-    rules = rules_of(challenge.profile)
-    resampling = Resampling(challenge.n_resamples, challenge.seed)
-    return response_result(ResponsePredictions.of(triples, people), people, rules, resampling)
+    read, clinical = read_response_table(path), opened.clinical
+    if clinical is None:
+        raise FormatError(
+            f"expected a clinical table in {opened.folder}, found none: bring it back"
+        )
+    model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
+    if model.response is None:
+        raise FormatError(f"expected scored responses of {attempt.team}, got none: run it again")
+    return model.response
 
 
 def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
+    """Return a team's row; constant predictions have no place, whatever the profile computes."""
     numbers = result.cohort
     return BoardRow(
         attempt.team,
@@ -107,7 +116,7 @@ def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> Board
         attempt.kind,
         attempt.digest,
         False,
-        numbers.refused or numbers.reason,
+        result.predictions.constant or numbers.reason,
     )
 
 

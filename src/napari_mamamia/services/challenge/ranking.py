@@ -51,7 +51,11 @@ from napari_mamamia.services.challenge.rank_responses import (
 from napari_mamamia.services.rank.inputs import ReadInputs
 from napari_mamamia.services.rank.output import RankSummary
 from napari_mamamia.services.score.clinical_table import matched, read_table
-from napari_mamamia.services.score.composite import count_model, make_composite
+from napari_mamamia.services.score.composite import (
+    count_model,
+    guarded_score,
+    make_composite,
+)
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import cohort_numbers
 
@@ -219,7 +223,7 @@ def _rank_masks(
     scores = np.array([_score_entry(one, by_performance=by_performance) for one in entries])
     places = ranks(scores)
     rows = [
-        _make_row(entry, score, place)
+        _make_row(entry, score, place, guarded_score(entry.model, cohort))
         for entry, score, place in zip(entries, scores.tolist(), places.tolist(), strict=True)
     ]
     ranked_by = "performance, there is no clinical table" if by_performance else "ranking score"
@@ -271,7 +275,7 @@ def _find_given(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.bool_
     return np.array([not by_id.get(case_id, False) for case_id in cases])
 
 
-def _make_row(entry: _Entry, score: float, place: float) -> BoardRow:
+def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> BoardRow:
     counted, attempt = count_model(entry.model), entry.attempt
     numbers = entry.model.segmentation
     cohort = None if numbers is None else numbers.cohort
@@ -291,6 +295,7 @@ def _make_row(entry: _Entry, score: float, place: float) -> BoardRow:
         attempt.digest,
         attempt.kind == SubmissionKind.SCORES.value,
         (counted.rejected or (cohort.reason if cohort else "")) if isnan(place) else "",
+        find_number(guarded),
     )
 
 

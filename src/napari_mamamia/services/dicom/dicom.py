@@ -24,7 +24,7 @@ from napari_mamamia.io.data_set.imported_case import (
     write_phase,
 )
 from napari_mamamia.io.dicom.facts import read_facts, user_secret
-from napari_mamamia.io.dicom.pixels import fill_planes, needs_scaling
+from napari_mamamia.io.dicom.pixels import common_type, fill_planes, needs_scaling
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.blanks import blank_tails, require_values
 from napari_mamamia.io.exam.timing import read_scan_timing
@@ -198,7 +198,8 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         frames = list(dict.fromkeys(p.header.frame_of_reference for s in stacks for p in s))
         facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates, frames)
-        scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
+        sources = [p.scaling.source for stack in stacks for p in stack if p.scaling.source]
+        scaling = sources[0] if _is_scaled(stacks) else ""
         choices = Choices(settings.clock is not None, tuple(phases), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
@@ -248,7 +249,7 @@ def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
 ) -> list[int]:
     """Write the phases in threads; return the size of each in bytes."""
-    stored = np.result_type(*{stack[0].stored for stack in stacks})
+    stored = common_type(piece for stack in stacks for piece in stack)
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     # The writing threads hear nothing of the listener that stops the import: they look at this.
     stop = threading.Event()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.annotations.harmonise import map_labels
-from napari_mamamia.core.case import LabelMap, foreground
+from napari_mamamia.core.case import LabelMap, is_soft
 from napari_mamamia.core.choices import FuseRule
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
@@ -87,13 +87,14 @@ def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
         raise CaseError(
             f"{labels.source} does not hold label {label:g}: it holds {_join_values(labels.values)}"
         )
-    if label is None and len(labels.values) > 1 and labels.crop.dtype.kind in "iu":
+    voxels = labels.foreground(label)
+    if label is None and len(labels.values) > 1 and not is_soft(labels.crop):
         raise CaseError(
             f"{labels.source} holds {len(labels.values)} labels ({_join_values(labels.values)}): "
             "choose one, or map them to labels",
             remedies=(Remedy("label", ("VALUE",)), Remedy("label_map", ("FILE",))),
         )
-    return foreground(labels.crop, label)
+    return voxels
 
 
 def _join_values(values: tuple[float, ...]) -> str:

@@ -27,7 +27,7 @@ from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.files import dicom_files
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.io.seg.ucsf import UcsfAnalysis, is_segmentation, read_ucsf_seg
+from napari_mamamia.io.seg.ucsf import OTHER_WAY, UcsfAnalysis, is_segmentation, read_ucsf_seg
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
@@ -47,6 +47,8 @@ from napari_mamamia.services.kinetics.ucsf_place import PlacedSeg, place_seg
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
 """UCSF's threshold before contrast is a whole number, rounded in a way that may differ by this."""
+_NEIGHBOURS_SEEN: Final = (9, 4, 0)
+"""Numbers of neighbours that UCSF's programs used: I-SPY 1, the later extension, and no rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +255,15 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     placed = place_seg(found, case.grid)
     choice = _choose_phases(case, found)
     images = prepare_ftv(placed.turn.array(case.signal), choice, placed.boxes, placed.omitted)
-    limits = FtvSettings(found.background, found.enhancement, found.neighbours)
+    limits = FtvSettings(found.background, found.enhancement)
     background = background_signal(images, limits)
     remark = _compare_thresholds(background, found.least_signal)
     limits = replace(limits, least_signal=found.least_signal)
+    if found.neighbours is None:
+        limits = _fit_neighbours(images, found, limits)
+        remark = "; ".join(filter(None, (remark, _describe_fit(found, limits))))
+    else:
+        limits = replace(limits, neighbours=found.neighbours)
     volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, limits)
     cc = case.grid.voxel_volume_mm3 / 1000.0
     rows = []
@@ -286,6 +293,30 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     back = reorientation_to(placed.turn.target, case.grid.orientation)
     boxes, omitted = (tuple(map(back.box, some)) for some in (placed.boxes, placed.omitted))
     return FtvUnderSeg(tuple(rows), boxes, omitted, limits)
+
+
+def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings) -> FtvSettings:
+    """Return the limits with the number of neighbours that gives UCSF's own count of voxels."""
+    theirs = found.measures[0].voxels
+    counts: list[str] = []
+    for neighbours in _NEIGHBOURS_SEEN:
+        tried = replace(limits, neighbours=neighbours)
+        volume = functional_tumour_volume(images, 1.0, tried)
+        count = int(np.count_nonzero(volume.enhancing))
+        if count == theirs:
+            return tried
+        counts.append(f"{count} voxels with {neighbours}")
+    raise CaseError(
+        f"expected minimum_neighbor_count in UCSF's block, or its {theirs} voxels by a number of "
+        f"neighbours that UCSF used, got {', '.join(counts)}: {OTHER_WAY}"
+    )
+
+
+def _describe_fit(found: UcsfAnalysis, limits: FtvSettings) -> str:
+    return (
+        f"the SEG does not say minimum_neighbor_count: {limits.neighbours} of 26 give its own "
+        f"{found.measures[0].voxels} voxels"
+    )
 
 
 def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:

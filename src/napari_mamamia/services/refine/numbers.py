@@ -87,7 +87,7 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
     voxels with, else to the nearest. None, and why, where no part belongs to this one.
     """
     lesions = [int(value) for value in np.unique(labels.crop) if value]
-    parts, count = number_parts(reference.crop > 0, np.ones((3, 3, 3)))
+    parts, count = number_parts(reference.foreground(), np.ones((3, 3, 3)))
     if count < 2 or not set(lesions) - {label}:
         return reference, ""
     if label not in lesions:

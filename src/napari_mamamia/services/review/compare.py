@@ -72,7 +72,7 @@ def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
 
 
 def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
-    """Return a mask of the store, any value above 0 as foreground; None for "" (none drawn).
+    """Return a mask of the store, its foreground by `LabelMap.mask`; None for "" (none drawn).
 
     Raises
     ------
@@ -82,9 +82,7 @@ def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
     labels = load_stored_labels(store, sha256)
     if labels is None:
         return None
-    array = np.zeros(labels.grid.shape, dtype=np.bool_)
-    array[labels.box.slices] = labels.crop > 0
-    return ReadMask(array, labels.grid, labels)
+    return ReadMask(labels.mask().array, labels.grid, labels)
 
 
 def compare_readings(

@@ -1,6 +1,7 @@
 """Several models' ranking scores in resamples of their cases, and how sure their order is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.scoring.case.profiles import UnusableRules, profile_named
 from napari_mamamia.scoring.classifier.response_ranking import (
     NamedPredictions,
     ResponseRanking,
@@ -17,7 +19,7 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 )
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
-from napari_mamamia.scoring.cohort.policy import CountedCases
+from napari_mamamia.scoring.cohort.policy import CountedCases, count_cases
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import seeded_weights
@@ -70,6 +72,27 @@ def make_composite(
     return score
 
 
+def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
+    """Return the lowest ranking score that a model's empty predictions leave possible.
+
+    A challenge shows it next to the official number: where a profile gives an empty prediction a
+    value, emptying cases of the best group narrows the gaps. nan where there is no such case.
+    """
+    profile = profile_named(model.profile)
+    if not profile.unusable.empty_is_value or count_model(model).rejected:
+        return float("nan")
+    counted = count_cases(model.rows, replace(profile, unusable=UnusableRules()))
+    if not counted.has_free:
+        return float("nan")
+    rules = rules_of(model.profile)
+    groupings: tuple[Grouping, ...] = ()
+    if cohort is not None:
+        groupings = group_cases(counted.case_ids, matched(counted.case_ids, cohort), rules)
+    weight = rules.weight_of_fairness if groupings else 0.0
+    everybody = np.ones((1, counted.n), dtype=np.int64)
+    return float(ranking_scores_of_weights(counted, groupings, weight, everybody)[0])
+
+
 def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> RankedModels | None:
     """Return how sure the order of models by their masks' ranking score is.
 
@@ -91,9 +114,11 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
     composite = make_composite(scored, cases, scored[0].cohort)
     scores = np.array([one.segmentation.cohort.ranking_score for one in scored if one.segmentation])
     whole = composite(np.ones((1, len(cases)), dtype=np.int64))[0]
-    if not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
+    # A case that might be left out makes the whole a bound below the score.
+    bounded = any(count_model(one).optional.any() for one in scored)
+    if not bounded and not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
         return None  # another score than the one that they are ranked by
-    ranks = rank_scores(whole)
+    ranks = rank_scores(scores)
     drawn = []
     for weights in seeded_weights(len(cases), n_resamples, seed):
         report_progress(0, 1, "Ranking the models anew")

@@ -1,7 +1,7 @@
 """Scoring two folders of masks."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
+from napari_mamamia.core.grid import IDENTITY_WARNING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -160,6 +161,7 @@ def _collect_inputs(
     return CaseInputs(case_id, (*absolute, *dict.fromkeys(further)), images)
 
 
+_OTHER_VALUES: Final = "holds the values"
 _TAKING: Final = "Taking the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -289,10 +291,12 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Return the cohort's numbers of cases that were scored already.
+    """Return the cohort's numbers of cases that were scored already: the only way to them.
 
-    `failures` go into the result as they are, `n_cases` counts cases without a row too.
+    The same rows give the same bits, in whatever order. `failures` go into the result as they are,
+    `n_cases` counts cases without a row too.
     """
+    rows = tuple(sorted((_fill_empty(row, settings.profile) for row in rows), key=_case_id))
     # Between steps of some 100 ms with 100,000 cases, so that a window is never without a sign of
     # life.
     report_progress(0, 1, _TAKING)
@@ -314,6 +318,7 @@ def cohort_numbers(
         scores, own_cohort, rules, settings.resampling, sizes, counted, least
     )
     return ModelScores(
+        notes=_note_warnings(rows, settings.profile),
         name=name,
         profile=settings.profile.name,
         n_cases=n_cases,
@@ -326,6 +331,39 @@ def cohort_numbers(
         resampling=settings.resampling,
         cohort=own_cohort,
     )
+
+
+def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ...]:
+    """Return what the warnings of many cases say of all numbers, with how many say it."""
+    notes = []
+    n_identity = sum(IDENTITY_WARNING in row.warning for row in rows)
+    if n_identity:
+        notes.append(f"{n_identity} of {len(rows)} cases: {IDENTITY_WARNING}")
+    n_odd = sum(_OTHER_VALUES in row.warning for row in rows)
+    if n_odd and profile.takes_any_values:
+        notes.append(
+            f"{n_odd} of {len(rows)} cases have other values than 0 and 1, which the profile "
+            f"{profile.name} counts as they are stored: Dice the value 1 alone, distances what is "
+            "not 0 as uint8; make masks of 0 and 1 first where that is not meant"
+        )
+    elif n_odd:
+        notes.append(
+            f"{n_odd} of {len(rows)} cases hold other values than one label; the column warning "
+            "says which of them count as tumour"
+        )
+    return tuple(notes)
+
+
+def _case_id(row: CaseScore) -> str:
+    return row.case_id
+
+
+def _fill_empty(row: CaseScore, profile: Profile) -> CaseScore:
+    """Return the row of an empty prediction with the numbers that the profile defines for it."""
+    if row.status is not ScoreStatus.PREDICTION_EMPTY or not profile.unusable.empty_is_value:
+        return row
+    norm_hd = profile.norm_hd_one_empty if isnan(row.norm_hd) else row.norm_hd
+    return replace(row, dsc=0.0, norm_hd=norm_hd)
 
 
 def _score_cases(
@@ -401,8 +439,8 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
         labels = read_labels(reference)
+        sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
     except MamamiaError as error:
         unreadable = ScoreStatus.REFERENCE_UNREADABLE
         return replace(score, status=unreadable, reason=str(error))
-    sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
     return replace(score, **sizes)

@@ -55,10 +55,21 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
     return (("table", table.name), *settings.parameters)
 
 
-def _take_status(row: ScoreRow) -> ScoreStatus:
-    """Return the status of a row: a table may say that a case is unusable, never that it is not."""
+def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
+    """Return a case's score as a table has it.
+
+    A table may say that a case is unusable, never that it is not. A row that says that a prediction
+    is empty and has a Dice is unreadable: nobody knows which of the two is wrong.
+    """
+    if row.status is ScoreStatus.PREDICTION_EMPTY and row.dsc > 0:
+        reason = (
+            f"its status says prediction_empty, its Dice is {row.dsc:g}: an empty prediction has "
+            "Dice 0; correct one of the two"
+        )
+        return CaseScore(row.case_id, ScoreStatus.UNREADABLE, profile=profile, reason=reason)
     is_unusable = unusable_reason(CaseScore(row.case_id, row.status)) is not None
-    return row.status if is_unusable else ScoreStatus.OK
+    status = row.status if is_unusable else ScoreStatus.OK
+    return CaseScore(row.case_id, status, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
 
 
 def score_rows(
@@ -69,13 +80,9 @@ def score_rows(
     Without a list of cases those of the table count, bad rows with an id too.
     """
     profile = settings.profile.name
-    scores = {
-        case_key(row.case_id): CaseScore(
-            row.case_id, _take_status(row), dsc=row.dsc, norm_hd=row.norm_hd, profile=profile
-        )
-        for row in read.rows
-    }
+    scores = {case_key(row.case_id): score_of_row(row, profile) for row in read.rows}
     failures = list(read.failures)
+    failures += [CaseFailure(row.case_id, row.reason) for row in scores.values() if row.reason]
     for failure in read.failures:
         if failure.case_id not in read.unnamed:
             bad = CaseScore(
@@ -95,8 +102,8 @@ def score_rows(
                     case_id, missing, profile=profile, reason=reason
                 )
                 failures.append(CaseFailure(case_id, reason))
-    rows = tuple(sorted(scores.values(), key=lambda row: row.case_id))
-    rows = with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
+    case_ids = [row.case_id for row in scores.values()]
+    rows = with_facts(tuple(scores.values()), {}, tags_for(case_ids, settings))
     n_cases = len(rows) + len(read.unnamed)
     scored = cohort_numbers(name, rows, tuple(failures), n_cases, settings, cohort)
     definition = settings.metric_definition or read.definition

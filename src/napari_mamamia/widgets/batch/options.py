@@ -72,7 +72,7 @@ _UNUSABLE: Final = (
     (
         tr("least favourable"),
         UnusableRule.LEAST_FAVOURABLE,
-        tr("The case takes the values that make each ranked number lowest"),
+        tr("The case takes the values that make the ranking score lowest"),
     ),
     (tr("worst score"), UnusableRule.WORST_SCORE, tr("Dice 0 and the worst NormHD")),
     (

@@ -1,5 +1,6 @@
 """Jobs that follow the edited mask: its image's noise, its numbers, what changed in it."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -191,7 +192,7 @@ class RefineMeasure(WindowPart):
             first = measure(start, counted, live.grid, live.label)
             if counted is None:
                 return first, None
-            expert = LabelMap(live.grid, counted.box, counted.crop > 0)
+            expert = LabelMap(live.grid, counted.box, counted.foreground())
             return first, (measure(expert, None, live.grid, 1))
 
         def show(numbers: tuple[MaskNumbers, MaskNumbers | None]) -> None:
@@ -209,8 +210,10 @@ class RefineMeasure(WindowPart):
         )
 
     def _show_numbers(self, numbers: ShownNumbers) -> None:
-        self.shown = numbers
-        self.numbers.emit(numbers)
+        live = self._editing.live
+        warning = "" if live is None else live.grid.identity_warning
+        self.shown = replace(numbers, grid_warning=warning)
+        self.numbers.emit(self.shown)
 
 
 def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:

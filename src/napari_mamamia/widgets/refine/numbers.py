@@ -18,11 +18,15 @@ _MM3_PER_ML: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class ShownNumbers:
-    """The numbers of the start mask, of the mask now, and of the reference; None: not known yet."""
+    """The numbers of the start mask, of the mask now, and of the reference; None: not known yet.
+
+    `grid_warning` says that mm and ml are none, "" where they are.
+    """
 
     start: MaskNumbers | None
     now: MaskNumbers | None
     reference: MaskNumbers | None = None
+    grid_warning: str = ""
 
 
 _ROWS: Final = (
@@ -96,7 +100,11 @@ class RefineNumbers(QWidget):
         """Show what is known; what is not is a dash with its reason on hover."""
         against = "" if numbers.now is None else numbers.now.against
         title = tr("Against {against}", against=against) if against else "Numbers"
-        self.title.setText(self._blind or (title if numbers.reference else tr("No reference")))
+        title = self._blind or (title if numbers.reference else tr("No reference"))
+        if numbers.grid_warning and not self._blind:
+            title = tr("{title} (mm are voxels)", title=title)
+        self.title.setText(title)
+        self.title.setToolTip(numbers.grid_warning or tr("What your mask is compared with"))
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

@@ -275,10 +275,10 @@ class ScorePage(Page):
             self._show_volume(role, volumes.get(role), _explain_missing(False, role))
         reference = shown.volume_reference_mm3 if shown else None
         self._show_volume(Role.REFERENCE, reference, tr("this case has no reference mask"))
-        remarks = (
-            [score.warning for score in shown.scores.values() if score.warning] if shown else []
-        )
-        self.remark.setText("\n".join(dict.fromkeys(remarks)) or why_none)
+        remarks = [score.warning for score in shown.scores.values()] if shown else []
+        if shown and not any(shown.grid_warning in text for text in remarks):
+            remarks.append(shown.grid_warning)
+        self.remark.setText("\n".join(dict.fromkeys(filter(None, remarks))) or why_none)
 
     def set_agreement(self, on: bool) -> None:
         """Show whether the agreement colours are on the image."""

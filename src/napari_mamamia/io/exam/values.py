@@ -1,0 +1,116 @@
+"""Stored values of an exam that headers scale in several ways, or call signed in some images."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.elements import Scaling
+from napari_mamamia.io.dicom.pixels import read_plane
+from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
+
+
+def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
+    """Return what speaks against the values of an exam: two scales, or bright turned to dark."""
+    doubts = (
+        _find_two_scales(stacks, name),
+        _find_negative_slope(stacks, name),
+        _find_wrapped(stacks, name),
+    )
+    return tuple(doubt for doubt in doubts if doubt is not None)
+
+
+def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
+    """Return a sentence for elements about values that were ignored, or differ within an exam."""
+    faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
+    notes = [
+        f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "
+        f"the values there are {_describe_result(fault, slices)}"
+        for fault, n_slices in faults.items()
+    ]
+    n_signed = sum(map(_is_signed, slices))
+    if 0 < n_signed < len(slices):
+        notes.append(
+            f"PixelRepresentation differs: the values of {n_signed} of {len(slices)} slices are "
+            "signed and those of the others are not; each slice was read by its own"
+        )
+    return tuple(notes)
+
+
+def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
+    source = next(p.scaling.source for p in slices if p.scaling.fault == fault)
+    if not source:
+        return "the stored ones"
+    return f"those by {source}, whose scale may differ between series"
+
+
+def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where slices are scaled by different elements, or some of them by none."""
+    scalings = {piece.scaling for stack in stacks for piece in stack}
+    kinds = Counter(name_scaling(piece.scaling) for stack in stacks for piece in stack)
+    faults = {scaling.fault for scaling in scalings} - {""}
+    if len(kinds) < 2 or (len({scaling.pair for scaling in scalings}) == 1 and len(faults) < 2):
+        return None
+    sound = {scaling.source for scaling in scalings if not scaling.fault}
+    odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
+    first, gone = _find_slices(stacks, lambda piece: name_scaling(piece.scaling) == odd)
+    other = next(kind for kind in kinds if kind != odd)
+    return CaseError(
+        f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
+        f"{odd} (the first is {first}) and others {other}, so their values are on different "
+        "scales: export the series again, leave out the phases concerned, or name all that count "
+        "to take the values as they are" + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
+
+
+def name_scaling(scaling: Scaling) -> str:
+    """Return by which element values are scaled, or why by none."""
+    return scaling.fault or scaling.source or "no RescaleSlope"
+
+
+def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    first, gone = _find_slices(stacks, lambda piece: piece.scaling.slope < 0)
+    if not gone:
+        return None
+    return CaseError(
+        f"expected RescaleSlope above 0 in {name}, but it is below in {len(gone)} phases (the "
+        f"first is {first}), where it turns bright into dark: export the series again, leave out "
+        "the phases concerned, or name all that count to scale them so all the same"
+        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
+
+
+def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where images called signed, beside unsigned ones, have values below 0."""
+    pieces = [piece for stack in stacks for piece in stack]
+    n_signed = sum(map(_is_signed, pieces))
+    if n_signed in (0, len(pieces)):
+        return None
+    first, gone = _find_slices(stacks, lambda p: _is_signed(p) and bool(read_plane(p).min() < 0))
+    if not gone:
+        return None
+    return CaseError(
+        f"expected values of 0 and more in {name}, of which {len(pieces) - n_signed} slices are "
+        f"unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, so "
+        "bright voxels may have turned dark: export the series again, leave out the phases "
+        "concerned, or name all that count to take the values as they are"
+        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
+
+
+def _is_signed(piece: Slice) -> bool:
+    return piece.stored.kind == "i"
+
+
+def _find_slices(
+    stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
+) -> tuple[str, list[Sequence[Slice]]]:
+    """Return the first odd slice in words (no name of a file: records keep them), and its like."""
+    places = [
+        (phase, number)
+        for phase, stack in enumerate(stacks)
+        for number, piece in enumerate(stack)
+        if is_odd(piece)
+    ]
+    first = "slice {1} of phase {0}, from 0".format(*places[0]) if places else ""
+    return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in places)]
