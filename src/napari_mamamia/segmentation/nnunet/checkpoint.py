@@ -23,7 +23,7 @@ import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
 from napari_mamamia.io.files.foreign import open_bounded, open_plain, reads
-from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.files.zip_files import is_zip, open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safetensors
 
@@ -115,7 +115,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 
 def require_plain_zip(path: Path) -> None:
     """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
-    if zipfile.is_zipfile(path):
+    if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
 
