@@ -66,7 +66,7 @@ def limit_memory(n_bytes: int) -> None:
     """Let this process take so much more memory than now; Windows has no such limit."""
     if sys.platform != "win32":
         pages = Path("/proc/self/statm")
-        taken = int(pages.read_text().split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
+        taken = int(pages.read_text("utf-8").split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         with suppress(ValueError):  # a lower limit is set already
             resource.setrlimit(resource.RLIMIT_AS, (taken + n_bytes, hard))
