@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def world(tmp_path_factory):
     shutil.copytree(teams / "middle", teams / "copycat")
     (teams / "table.csv").write_text(table_of((1, 3)))
     (teams / "broken.zip").write_bytes(b"PK and nothing")
+    with zipfile.ZipFile(teams / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("predictions.csv", "patient_id,pcr,score\n" + "C_00,1,0.5\n" * 3_000_000)
     (teams / "empty").mkdir()
     done = run_challenge("run", folder)
     return folder, done
@@ -64,6 +67,7 @@ def test_every_team_hears_what_became_of_its_work(world):
                  "table (responses), 1st attempt: scored"):  # fmt: skip
         assert text in done.stdout
     assert "failed: broken: " in done.stderr
+    assert "failed: bomb: expected files that shrink at most 100 times in bomb.zip" in done.stderr
     assert "failed: empty: expected masks (ID.nii.gz), model.py or a table" in done.stderr
     assert "C_02" in done.stdout.partition("damaged: what was wrong")[2]
 

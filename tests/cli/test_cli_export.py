@@ -73,7 +73,7 @@ def test_a_case_that_cannot_be_exported_exits_with_3(mamamia, expert, tmp_path):
 def test_names_that_collide_are_an_error_of_ours(mamamia, expert, tmp_path):
     with pytest.raises(CaseError, match="name each set"):
         mamamia("export", "--masks", expert, "--masks", expert, "--out", tmp_path / "out")
-    with pytest.raises(CaseError, match="expected NAME=DIR"):
+    with pytest.raises(CaseError, match="expected NAME=PATH"):
         mamamia("export", "--masks", "=", "--out", tmp_path / "out")
 
 

@@ -244,7 +244,10 @@ MODELS = (
         "nnunet-safetensors",
         _nnunet_safe,
         _load,
-        ("segmentation.nnunet.safetensors.read_safetensors",),
+        (
+            "segmentation.nnunet.safetensors.read_safetensors",
+            "segmentation.nnunet.safetensors.read_tensors",
+        ),
         (".safetensors",),
         share=0.4,
         called="Dataset900_Made",

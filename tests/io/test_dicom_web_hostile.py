@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -398,3 +399,172 @@ def test_each_transfer_has_its_own_time():
     now[0] = 1e6
     pace.begin(10, 60)
     assert pace.wait_s() == 20
+
+
+# ---------------------------------------------------------------- another server than the named one
+
+
+def sends_to(target, status=b"302 Found"):
+    """Return a behaviour that redirects every request, and the requests that it got."""
+    asked = []
+
+    def redirect(address, send, _):
+        asked.append(address)
+        place = target(address) if callable(target) else target
+        head = b"HTTP/1.1 " + status + b"\r\nConnection: close\r\nContent-Length: 0\r\nLocation: "
+        send(head + place.encode("latin-1") + b"\r\n\r\n")
+
+    return redirect, asked
+
+
+@pytest.fixture
+def other(rogue):
+    """Return the port of a second server of this computer, and the requests that it got."""
+    asked = []
+
+    def answer(address, send, _):
+        asked.append(address)
+        send(whole(b"[]"))
+
+    return int(rogue(answer).rpartition(":")[2].partition("/")[0]), asked
+
+
+ELSEWHERE = {
+    "another port": "http://127.0.0.1:{other}/dicom-web/studies",
+    "another name of this computer": "http://localhost:{other}/dicom-web/studies",
+    "another name, the same port": "http://localhost:{own}/dicom-web/studies",
+    "without a scheme": "//127.0.0.1:{other}/studies",
+    "a name in front of the sign": "http://127.0.0.1:{own}@127.0.0.1:{other}/studies",
+    "a backslash": "http://127.0.0.1:{other}\\@127.0.0.1:{own}/studies",
+    "a name that begins alike": "http://127.0.0.1:{own}.localhost:{other}/studies",
+    "a port that begins alike": "http://127.0.0.1:{own}0/studies",
+    "another scheme": "https://127.0.0.1:{other}/studies",
+    "a file": "file:///etc/hostname",
+    "a file on this server": "file://127.0.0.1:{own}/etc/hostname",
+    "data": "data:application/dicom+json,[]",
+    "a number": "http://2130706433:{other}/studies",
+    "capitals": "HTTP://127.0.0.1:{other}/studies",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"307 Again", b"308 Moved"])
+def test_no_redirect_leads_to_another_server(rogue, other, tmp_path, name, status):
+    port, asked_there = other
+    place = []
+    redirect, asked = sends_to(lambda _: place[0], status)
+    url = rogue(redirect)
+    own = url.rpartition(":")[2].partition("/")[0]
+    place.append(ELSEWHERE[name].format(other=port, own=own))
+    for transfer in (
+        lambda: find_studies_on(url, limits=LIMITS, patient_id="secret"),
+        lambda: fetch_study(url, "2.25.1", tmp_path / "in", limits=LIMITS),
+    ):
+        with pytest.raises(PacsError, match="it redirects to another server") as error:
+            transfer()
+        assert "give that address if you trust it" in str(error.value)
+    assert (len(asked), asked_there) == (2, [])
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_redirect_after_one_on_the_same_server_is_looked_at_too(rogue, other):
+    port, asked_there = other
+
+    def twice(address):
+        return "/second" if "second" not in address else f"http://127.0.0.1:{port}/studies"
+
+    redirect, asked = sends_to(twice)
+    with pytest.raises(PacsError, match=rf"another server, http://127\.0\.0\.1:{port}, which"):
+        find_studies_on(rogue(redirect), limits=LIMITS)
+    assert [len(asked), asked[1], asked_there] == [2, "/second", []]
+
+
+def test_a_redirect_on_the_same_server_is_followed(rogue):
+    study = json.dumps([{"0020000D": {"Value": ["2.25.7"]}}]).encode()
+
+    def once(address, send, ends):
+        if "moved" in address:
+            send(whole(study))
+        else:
+            sends_to("/moved/dicom-web/studies")[0](address, send, ends)
+
+    (found,) = find_studies_on(rogue(once), limits=LIMITS).studies
+    assert found.study_uid == "2.25.7"
+
+
+@pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"303 See"])
+def test_a_file_that_is_redirected_is_not_said_to_be_stored(rogue, images, tmp_path, status):
+    """RFC 9110, 15.4: these make a POST a GET, which stores nothing and is answered too."""
+    file = tmp_path / "a.dcm"
+    file.write_bytes(images[0])
+
+    def once(address, send, ends):
+        if "moved" in address:
+            send(whole(b"{}"))
+        else:
+            sends_to("/moved", status)[0](address, send, ends)
+
+    with pytest.raises(PacsError, match="it redirects a file that is to be stored") as error:
+        store_files(rogue(once), [file], limits=LIMITS)
+    assert "0 of 1 files were stored" in str(error.value)
+
+
+def test_an_answer_that_points_elsewhere_sends_nobody_there(rogue, other, images, tmp_path):
+    """RetrieveURL and BulkDataURI of a list are another server's: images come from this one."""
+    port, asked_there = other
+    there = f"http://127.0.0.1:{port}/stolen"
+    entry = entries(uid_of(images[0]))[0]
+    entry |= {
+        "00081190": {"vr": "UR", "Value": [there]},
+        "7FE00010": {"vr": "OW", "BulkDataURI": there},
+        "00400512": {"vr": "OB", "BulkDataURI": there},
+    }
+    listed = count()
+
+    def answer(address, send, _):
+        if f"instances/{uid_of(images[0])}" in address:
+            send(OK + PARTS + b"\r\n" + HEAD + images[0] + TAIL)
+        else:
+            send(whole(json.dumps([entry] if not next(listed) else []).encode()))
+
+    assert fetch_study(rogue(answer), "2.25.1", tmp_path / "in", limits=LIMITS).n_images == 1
+    assert asked_there == []
+
+
+@pytest.mark.parametrize(
+    ("url", "same", "others"),
+    [
+        (
+            "http://pacs/dicom-web",
+            ["http://pacs:80/x", "HTTPS://PACS/x", "https://pacs:443/x"],
+            ["http://pacs:443/x", "http://pacs:8042/x", "https://pacs:8443/x", "http://pacs.:80/"],
+        ),
+        (
+            "https://user:word@Pacs:8443/dicom-web",
+            ["https://pacs:8443/x", "https://user:word@pacs:8443/x"],
+            ["http://pacs:8443/x", "https://pacs/x", "https://other@pacs:8443/"],
+        ),
+        (
+            "http://[::1]:8042/dicom-web",
+            ["http://[::1]:8042/x", "https://[::1]:8042/"],
+            ["http://[::1]/x", "http://[::2]:8042/x", "http://[::1]:80420/x"],
+        ),
+    ],
+)
+def test_the_same_server_is_the_same_name_and_port_and_never_less_encrypted(url, same, others):
+    from napari_mamamia.io.pacs.limits import limited_session
+
+    session = limited_session(Pace(LIMITS), url)
+    assert all(session.get_adapter(place) for place in same)
+    for place in others:
+        with pytest.raises(TimeoutError, match="another server"):
+            session.get_adapter(place)
+
+
+def test_the_command_names_the_server_that_it_was_sent_to(rogue, other):
+    port, asked_there = other
+    redirect, _ = sends_to(f"http://localhost:{port}/dicom-web/studies?PatientID=1")
+    done = mamamia("pacs", "list", rogue(redirect), "--patient", "P1")
+    assert done.returncode == 1
+    assert f"redirects to another server, http://localhost:{port}, which" in done.stderr
+    assert asked_there == []

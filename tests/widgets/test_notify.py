@@ -42,7 +42,7 @@ def test_too_little_memory_is_said_in_plain_words():
     assert "not enough memory" in plain_text(MemoryError())
 
 
-def test_a_failure_is_notified_once_and_logged_with_its_traceback(said, caplog):
+def test_a_refusal_is_notified_once_and_logged_in_a_line(said, caplog):
     notifier, heard = said
     before = len(notification_manager.records)
     try:
@@ -52,6 +52,15 @@ def test_a_failure_is_notified_once_and_logged_with_its_traceback(said, caplog):
             notifier.fail("Opening A_1", error)
     assert heard == [(Level.ERROR, "Opening A_1 failed: phase 3 is missing")]
     assert len(notification_manager.records) == before + 1
+    assert "Opening A_1 failed: phase 3 is missing" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_what_nobody_foresaw_is_logged_with_its_traceback(said, caplog):
+    try:
+        _raise(IndexError("list index out of range"))
+    except IndexError as error:
+        said[0].fail("Opening A_1", error)
     assert "Traceback" in caplog.text
 
 

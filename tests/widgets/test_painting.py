@@ -269,12 +269,23 @@ def test_a_stroke_that_fails_is_said_and_leaves_the_mask_as_it_was(refining, mou
     np.testing.assert_array_equal(mask_of(refining), before)
 
 
-def test_smartpaint_without_its_images_is_refused_with_the_reason(refining, mouse):
+@pytest.mark.parametrize("tool", [PaintTool.SPHERE, PaintTool.OUTLINE])
+def test_plain_tools_paint_before_all_phases_are_read(refining, mouse, tool, caplog):
+    refining.editing.live.images = None
+    refining.painting.set_tool(tool)
+    mouse.stroke((2, 8, 8), (2, 8, 12), (2, 12, 12), (2, 12, 8))
+    assert mask_of(refining).sum() > 0
+    assert not caplog.records
+
+
+def test_smartpaint_without_its_images_is_refused_with_the_reason(refining, mouse, caplog):
     refining.editing.live.images = None
     refining.painting.set_tool(PaintTool.SMARTPAINT)
     mouse.stroke((2, 8, 8))
     assert "phases are read" in refining.header.message.text()
     assert mask_of(refining).sum() == 0
+    assert not any(record.exc_info for record in caplog.records)  # a refusal, no traceback
+    assert "wait until all phases are read" in caplog.text
 
 
 def test_a_tool_without_an_own_mask_says_what_to_do(opened):

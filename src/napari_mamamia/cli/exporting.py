@@ -26,11 +26,9 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
-from napari_mamamia.core.errors import CaseError
 
 if TYPE_CHECKING:
     from napari_mamamia.services.export.export import ExportSummary
-    from napari_mamamia.services.export.plan import MaskFolder
 
 
 _CHANNELS: Final = Quantity("a number of phases", 1, 999, "", "give as many as it gets", True)
@@ -147,15 +145,16 @@ def export(
 ) -> None:
     """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
     from napari_mamamia.io.data_set.label_map import read_label_rules
+    from napari_mamamia.io.files.named_paths import read_named_path
     from napari_mamamia.services.export.export import export_bundle
-    from napari_mamamia.services.export.plan import ExportSettings
+    from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
     from napari_mamamia.services.export.privacy import require_source
 
     refuse_idle(context, OPTIONS)
     if study is not None:
         require_source(study)
     settings = ExportSettings(
-        masks=tuple(map(_mask_folder, masks)),
+        masks=tuple(MaskFolder(path, name) for name, path in map(read_named_path, masks)),
         formats=tuple(formats or [ExportFormat.NIFTI]),
         profile=harmonise,
         label=label,
@@ -206,18 +205,6 @@ def verify(
         raise typer.Exit(NOT_EVERY_CASE)
     print(f"{check.n_files} file(s), {check.n_masks} of them masks: all as the manifest says")
     _print_search(check.search)
-
-
-def _mask_folder(text: str) -> "MaskFolder":
-    """Return a folder, or NAME=folder; a folder of that very name comes first."""
-    from napari_mamamia.services.export.plan import MaskFolder
-
-    name, equals, folder = text.partition("=")
-    if not equals or Path(text).is_dir():
-        return MaskFolder(Path(text))
-    if not name.strip() or not folder:
-        raise CaseError(f"expected NAME=DIR, got {text!r}: give both a name and a folder")
-    return MaskFolder(Path(folder), name.strip())
 
 
 def _print_summary(summary: "ExportSummary") -> None:

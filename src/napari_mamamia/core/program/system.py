@@ -62,6 +62,16 @@ def private_memory(n_bytes: int) -> mmap.mmap:
         return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
+def limit_memory(n_bytes: int) -> None:
+    """Let this process take so much more memory than now; Windows has no such limit."""
+    if sys.platform != "win32":
+        pages = Path("/proc/self/statm")
+        taken = int(pages.read_text("utf-8").split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        with suppress(ValueError):  # a lower limit is set already
+            resource.setrlimit(resource.RLIMIT_AS, (taken + n_bytes, hard))
+
+
 def open_own(path: Path, flags: int, mode: int = 0o666) -> int:
     """Open the file of this very name: no link is followed, nothing waited for, no byte changed.
 

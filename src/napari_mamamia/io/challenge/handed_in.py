@@ -21,20 +21,25 @@ from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.system import open_own
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, FrozenFile
-from napari_mamamia.io.files.file_names import case_key, file_stem
+from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key, file_stem
 from napari_mamamia.io.files.folders import list_names, natural_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.files.zip_files import find_surplus, open_zip
 from napari_mamamia.io.workspace.workspace import file_name
 
 _BLOCK: Final = 1 << 20
 _ZIP: Final = ".zip"
 _TABLES: Final = (".csv", ".xlsx", ".ods")
+_MASK_ENDS: Final = (*VOLUME_SUFFIXES, ".mha", ".raw", ".zraw", ".img", ".dcm")
 _NOISE: Final = frozenset({"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini"})
 _DEEPEST: Final = 20
 _ENCRYPTED: Final = 1
-_MOST_RATIO: Final = 200
-_LARGE: Final = 2 << 30
+_MOST_RATIO: Final = 100
+_FREE_BYTES: Final = 16 << 20
+_MASK_RATIO: Final = 200
+_FREE_MASK_BYTES: Final = 2 << 30
+"""Our own limits: tables and programs shrink 5 to 30 times; an unpacked mask of zeros 1000 times,
+and nothing of it is in memory before its header was compared with its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,11 @@ def find_tables(folder: Path) -> tuple[Path, ...]:
     """Return the tables directly in a folder, in order of name."""
     paths = (folder / name for name in sorted(list_names(folder)))
     return tuple(path for path in paths if path.suffix.lower() in _TABLES and path.is_file())
+
+
+def has_tables(folder: Path) -> bool:
+    """Whether a table lies anywhere below a folder."""
+    return any(path.suffix.lower() in _TABLES for path in folder.rglob("*"))
 
 
 def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
@@ -356,15 +366,23 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], limits: Challenge
             )
         seen.add(key)
     n_bytes = sum(member.file_size for member in members)
-    packed = sum(member.compress_size for member in members)
     if len(members) > limits.submission_files or n_bytes > limits.submission_bytes:
         raise _over_limit(path, limits)
-    if n_bytes > max(_LARGE, _MOST_RATIO * packed):
-        raise FormatError(
-            f"expected a zip of masks, tables or a program in {path.name}, but it would unpack to "
-            f"{n_bytes / 10**9:.1f} GB from {packed / 10**6:.1f} MB: it was not unpacked; ask the "
-            "team for a folder, or for .nii.gz"
-        )
+    masks = [member for member in members if member.filename.lower().endswith(_MASK_ENDS)]
+    others = [member for member in members if not member.filename.lower().endswith(_MASK_ENDS)]
+    for some, ratio, free, what in (
+        (others, _MOST_RATIO, _FREE_BYTES, "the tables and programs"),
+        (masks, _MASK_RATIO, _FREE_MASK_BYTES, "the masks"),
+    ):
+        if find_surplus(some, ratio) > free:
+            largest = max(some, key=lambda member: member.file_size)
+            raise FormatError(
+                f"expected files that shrink at most {ratio} times in {path.name}, but {what} "
+                f"would unpack to {sum(one.file_size for one in some) / 10**6:,.0f} MB from "
+                f"{sum(one.compress_size for one in some) / 10**6:,.1f} MB (the largest is "
+                f"{largest.filename!r}): it was not unpacked; ask the team for a zip without it, "
+                "or for a folder"
+            )
 
 
 def _find_objection(member: zipfile.ZipInfo) -> str:

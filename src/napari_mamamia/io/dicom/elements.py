@@ -1,9 +1,11 @@
 """Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
 
 import math
+import os
 import re
 import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -55,6 +57,9 @@ _FIRST_ELEMENTS: Final = frozenset(
 """What a data set of an image begins with, its group's length first."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
+_HEAD_BYTES: Final = 8
+_MOST_SAME_HEADS: Final = 256
+"""Tags ascend, so that no two elements begin alike; items may, and empty ones are rare."""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -93,14 +98,39 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
 
     with explained(name, "a readable DICOM file", "export the series again"):
         try:
-            if not isinstance(path, Path):
-                _require_modest(path)
-                return dcmread(path, force=_is_bare(path), **options)
-            with open_bounded(path) as stream:
+            with open_bounded(path) if isinstance(path, Path) else nullcontext(path) as stream:
                 _require_modest(stream)
-                return dcmread(stream, force=_is_bare(stream), **options)
+                padded: Any = _PaddedStream(stream)
+                return dcmread(padded, force=_is_bare(stream), **options)
         except InvalidDicomError as error:  # its own words advise an argument of pydicom's
             raise ValueError("it does not begin as a DICOM file does") from error
+
+
+class _PaddedStream:
+    """A stream that ends where the same element comes without end, as zeros behind a file do.
+
+    pydicom takes each eight of them for an element or item of its own: 1 MB are 131,072.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._head = b""
+        self._n_same = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        if len(data) == _HEAD_BYTES:
+            self._n_same = self._n_same + 1 if data == self._head else 0
+            self._head = data
+        elif len(data) > _HEAD_BYTES:
+            self._n_same = 0
+        if self._n_same < _MOST_SAME_HEADS:
+            return data
+        self._stream.seek(0, os.SEEK_END)  # what is asked for next is not there either
+        return b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def begins_bare(head: bytes) -> bool:

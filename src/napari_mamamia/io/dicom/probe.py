@@ -10,10 +10,9 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import begins_bare
-from napari_mamamia.io.dicom.zip import is_zip
 from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import explained, open_plain
-from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.files.zip_files import is_zip, open_zip
 
 _LOOK_AT: Final = 8
 _INDEX: Final = "DICOMDIR"

@@ -21,14 +21,6 @@ _FREE_OF_RATIO: Final = 1 << 20
 _BLOCK: Final = 1 << 20
 
 
-def is_zip(path: Path) -> bool:
-    """Whether a path is a zip archive, by its contents; never raises."""
-    try:
-        return path.is_file() and zipfile.is_zipfile(path)
-    except (OSError, ValueError):
-        return False
-
-
 @reads("a whole zip archive", "copy or export it again")
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack an archive into an empty folder.

@@ -6,5 +6,6 @@ every writer: the old file or the whole new one. `own_paths` alone makes tempora
 what ended processes left. `json_text` and `zip_files` measure what others made before it is taken;
 `csv_text` writes no text that a spreadsheet program would run. A file that only grows:
 `append_file`, with `checked_lines` (lines that know damage) and `chained_lines` (a hash chain).
-`one_writer` locks a file that several change. `sources` says where a case's files are.
+`one_writer` locks a file that several change. `named_paths` reads ``NAME=PATH``.
+`sources` says where a case's files are.
 """

@@ -1,7 +1,9 @@
-"""A session with a PACS that comes to an end: time, silence, pace and size of answers are bounded.
+"""A session with one PACS that comes to an end: time, silence, pace and size are bounded.
 
 A server that sends a byte a second, headers without end or a packed bomb would otherwise hold this
 program, or fill its memory, for as long as it likes: the time-out of a socket counts silence only.
+Nothing is sent to another server than the one that the user named, whatever an answer points to:
+a request holds the UIDs and the patient's id that it asks for.
 """
 
 import io
@@ -11,8 +13,9 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from requests import Response, Session
+from requests import PreparedRequest, Request, Response, Session
 from requests.adapters import HTTPAdapter
 
 _PIECE: Final = 1 << 16
@@ -106,15 +109,83 @@ class Pace:
         raise TimeoutError(reason)
 
 
-def limited_session(pace: Pace) -> Session:
-    """Return a session whose answers are read whole, unpacked and within the limits of `pace`."""
-    session = Session()
+def limited_session(pace: Pace, url: str) -> Session:
+    """Return a session with the server of `url` alone.
+
+    Its answers are read whole, unpacked and within the limits of `pace`.
+
+    Raises
+    ------
+    ValueError
+        If `url` is no address.
+    """
+    session = _OneServerSession(pace)
     session.max_redirects = 5
     session.headers["Accept-Encoding"] = "identity"
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, _Adapter(pace))
+    session.adapters.clear()
+    for start in _list_starts(url):
+        session.mount(start, _Adapter(pace))
     session.hooks["response"] = [lambda answer, *_, **__: _take_body(answer, pace)]
     return session
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+_KEEPS_METHOD: Final = (307, 308)
+"""Other redirects make a POST a GET: a file would not be stored. Source: RFC 9110, 15.4."""
+
+
+def _list_starts(url: str) -> set[str]:
+    """Return how every address on the server of `url` begins: its scheme, name and port.
+
+    From ``http`` also those of ``https`` at the same port, or at its usual one from the usual one.
+    """
+    parts = urlsplit((Request("GET", url).prepare().url or "").lower())
+    usual = _PORTS.get(parts.scheme)
+    if usual is None or not parts.hostname:
+        raise ValueError("an address begins with http:// or https:// and a name")
+    user = parts.netloc.rpartition("@")[0]
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = parts.port or usual
+    starts = set()
+    for scheme in ("http", "https") if parts.scheme == "http" else ("https",):
+        same = _PORTS[scheme] if port == usual else port
+        places = (f"{name}:{same}", name) if same == _PORTS[scheme] else (f"{name}:{same}",)
+        starts |= {f"{scheme}://{place}/" for place in places}
+        starts |= {f"{scheme}://{user}@{place}/" for place in places if user}
+    return starts
+
+
+class _OneServerSession(Session):
+    """Sends to the addresses that it has an adapter for, and stops its pace with the first other.
+
+    The beginning of an address decides as it is written: no two programs read it differently.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    def get_adapter(self, url: str) -> Any:
+        """Return the adapter of an address on this server."""
+        if not url.lower().startswith(tuple(self.adapters)):
+            parts = urlsplit(url)
+            where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+            self._pace.stop(
+                f"it redirects to another server, {where[:100]}, which was not asked: give that "
+                "address if you trust it"
+            )
+        return super().get_adapter(url)
+
+    def get_redirect_target(self, resp: Response) -> str | None:
+        """Return where an answer redirects to, None where it does not."""
+        target = super().get_redirect_target(resp)
+        request: PreparedRequest = resp.request
+        if target and request.method != "GET" and resp.status_code not in _KEEPS_METHOD:
+            self._pace.stop(
+                f"it redirects a file that is to be stored (status {resp.status_code}) to "
+                f"{target[:100]}, where it would not arrive: give that address"
+            )
+        return target
 
 
 class _Adapter(HTTPAdapter):

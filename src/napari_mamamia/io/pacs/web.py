@@ -255,8 +255,8 @@ def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
         raise MissingExtraError("dicomweb-client", "dicom") from error
     limits = limits or TransferLimits()
     pace = Pace(limits)
-    session = limited_session(pace)
     try:
+        session = limited_session(pace, url)
         client = DICOMwebClient(url, session=session, timeout=limits.idle_s)
     except ValueError as error:
         raise FormatError(

@@ -26,6 +26,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND, network_name
 from napari_mamamia.segmentation.bundle.config import read_config, read_format
 from napari_mamamia.segmentation.bundle.cost import bundle_bytes
@@ -158,7 +159,8 @@ def _load_file(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.load(path, map_location="cpu", weights_only=True)
+            with open_plain(path) as stream:
+                return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         names = ", ".join(unsafe_globals(path)) or "something that is not told"
         raise ModelError(

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.files.zip_files import is_zip, open_zip
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 
@@ -98,7 +98,7 @@ def _file_kind(path: Path) -> ModelKind:
 
 def _packed_kind(path: Path) -> ModelKind:
     """Return what a single zip-like file of torch is."""
-    if not zipfile.is_zipfile(path):
+    if not is_zip(path):
         return ModelKind.UNKNOWN
     try:
         with open_zip(path) as archive:

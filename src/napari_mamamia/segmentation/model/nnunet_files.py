@@ -108,6 +108,7 @@ def open_files(path: Path) -> ModelFiles:
     if path.suffix.lower() == ".zip":
         with _open_archive(path) as archive:
             return ModelFiles(path, True, tuple(_check_members(archive, path)))
+    open_plain(path).close()
     return ModelFiles(path, False, ((path.name, path.stat().st_size),))
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.nnunet_files import model_cache
 from napari_mamamia.segmentation.model.nnunet_plans import Plans
@@ -65,6 +65,7 @@ def core_with_cache() -> tuple[Any, Path]:
     """
     folder = model_cache() / "openvino"
     core = ov.Core()
+    core.set_property({"ENABLE_MMAP": False})  # a file that is cut short would end the process
     try:
         folder.mkdir(parents=True, exist_ok=True)
         core.set_property({"CACHE_DIR": str(folder)})
@@ -133,6 +134,9 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
         If OpenVINO cannot read or compile it, or it takes tiles of another shape.
     """
     core, _ = core_with_cache()
+    for file in (path, path.with_suffix(".bin")):
+        if file == path or file.exists():
+            open_plain(file).close()
     try:
         model = core.read_model(path)
     except RuntimeError as error:

@@ -5,11 +5,11 @@ Source: the message numbers of onnx.proto (ONNX 1.19, IR version 11) and the wir
 Buffers (types 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes).
 """
 
-import mmap
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import open_plain, reads
@@ -47,8 +47,8 @@ def read_onnx(path: Path) -> OnnxFacts:
         If the file is no ONNX model, or is cut off.
     """
     try:
-        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Reader(data).facts()
+        with open_plain(path) as stream:
+            return _Reader(stream).facts()
     except (OSError, ValueError, IndexError) as error:
         raise ModelError(
             f"{path} should be a whole ONNX model, but it cannot be read ({error}): {_COPY}"
@@ -56,10 +56,10 @@ def read_onnx(path: Path) -> OnnxFacts:
 
 
 class _Reader:
-    """Walks the messages of a file."""
+    """Walks the messages of a file; it is read where they are, not mapped."""
 
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
         self._domains: set[str] = set()
         self._own: set[str] = set()
         self._external: set[str] = set()
@@ -69,7 +69,7 @@ class _Reader:
         outputs: list[tuple[str, Shape]] = []
         weights: set[str] = set()
         graphs = 0
-        for field, span in self._list_fields((0, len(self._data))):
+        for field, span in self._list_fields((0, self._stream.seek(0, os.SEEK_END))):
             if field == 7:  # ModelProto.graph
                 graphs += 1
                 self._read_graph(span, inputs, outputs, weights, 0)
@@ -189,7 +189,7 @@ class _Reader:
     def _read_number(self, at: int) -> tuple[int, int]:
         value = shift = 0
         while True:
-            byte = self._data[at]
+            byte = self._read_bytes(at, at + 1)[0]
             at += 1
             value |= (byte & 127) << shift
             shift += 7
@@ -199,4 +199,8 @@ class _Reader:
                 raise ValueError(f"a number at byte {at} is too long")
 
     def _read_text(self, span: Span) -> str:
-        return self._data[span[0] : span[1]].decode("utf-8", errors="replace")
+        return self._read_bytes(*span).decode("utf-8", errors="replace")
+
+    def _read_bytes(self, start: int, stop: int) -> bytes:
+        self._stream.seek(start)
+        return self._stream.read(stop - start)

@@ -9,11 +9,13 @@ import torch
 from torch import nn
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.segmentation.model.device import choose_device, require_onnx, usual_threads
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKind
 from napari_mamamia.segmentation.model.nnunet_tiles import Forward
+from napari_mamamia.segmentation.network.onnx import read_onnx
 
 _ROUNDING: Final = 1e-3  # a sum of half-precision shares may be that far above 1
 _FLOATS: Final = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
@@ -88,21 +90,12 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
         If the file is damaged, the network is not on the list of `nnunet.network`, or the weights
         do not fit it.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
-    from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
+    from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_tensors
 
     if spec.architecture is None:
         raise ModelError(f'{path} holds weights only: say "architecture" in its recipe')
-    try:
-        weights: dict[str, Any] = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(
-            f"{path} should be a whole safetensors file, but it is damaged ({error}): "
-            "copy it again from where the model came from"
-        ) from error
+    weights, _ = read_tensors(path)
     network = build_network(spec.architecture, len(spec.channels), spec.heads, "", str(path))
     put_weights(network, Checkpoint(path, _add_shared(network, weights), "", "", ()))
     return network
@@ -147,6 +140,13 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    weights: dict[str, bytes] = {}
+    for name in read_onnx(path).external:
+        with open_plain(path.parent / name) as stream:
+            weights[name] = stream.read()
+    give = getattr(options, "add_external_initializers_from_files_in_memory", None)
+    if weights and give is not None:  # else it maps them: one that is cut short ends the process
+        give(list(weights), list(weights.values()), [len(content) for content in weights.values()])
     providers = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers)

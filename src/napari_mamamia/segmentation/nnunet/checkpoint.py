@@ -22,7 +22,7 @@ import torch
 
 from napari_mamamia.core.errors import ModelError, RefusedCheckpointError, Remedy
 from napari_mamamia.io.files.foreign import open_bounded, open_plain, reads
-from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.files.zip_files import is_zip, open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safetensors
 
@@ -42,7 +42,6 @@ _ALLOWED: Final[list[Any]] = [
 ]
 _KEYS: Final = ("network_weights", "trainer_name", "init_args")
 _MOST_AXES: Final = 3
-_ZIP_START: Final = b"PK\x03\x04"
 _COPY: Final = "copy the file again from where the model came from"
 
 DAMAGE: Final = (
@@ -66,7 +65,7 @@ def checkpoint_file(fold: Path, name: str) -> Path:
 
 @reads("a whole checkpoint", "copy it again from where it came from", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Return a checkpoint; its weights stay on the disk until they are used.
+    """Return a checkpoint; it is read, not mapped, as `read_tensors` does.
 
     Raises
     ------
@@ -107,14 +106,15 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
     """Return the names that a checkpoint would call beyond the allowed ones; runs none of them."""
     with torch.serialization.safe_globals(_ALLOWED):
         try:
-            return tuple(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path)))
+            with open_plain(path) as stream:
+                return tuple(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(stream)))
         except (*DAMAGE, pickle.UnpicklingError):
             return tuple(sorted(_globals_of_pickle(path)))
 
 
 def require_plain_zip(path: Path) -> None:
     """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
-    if zipfile.is_zipfile(path):
+    if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
 
@@ -129,7 +129,8 @@ def _load_file(path: Path) -> Any:
     try:
         with torch.serialization.safe_globals(_ALLOWED), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle's version: refused or read, both said
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_mapped(path))
+            with open_plain(path) as stream:
+                return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         names = unsafe_globals(path)
         if not names:
@@ -172,9 +173,3 @@ def _globals_of_pickle(path: Path) -> Iterator[str]:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _is_mapped(path: Path) -> bool:
-    """Whether the file is torch's present format, whose tensors can stay on the disk until used."""
-    with open_plain(path) as stream:
-        return stream.read(4) == _ZIP_START

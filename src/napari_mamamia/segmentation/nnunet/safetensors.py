@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 
 from napari_mamamia.core.errors import ModelError, SaveError
-from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.segmentation.nnunet.unpickle import FORMAT, distinct, header
@@ -42,6 +42,30 @@ class Checkpoint:
 
 
 @reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the tensors of a safetensors file by name, and the texts of its header.
+
+    They are read, not mapped: a mapped file that is cut short meanwhile ends the process.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged or cut off.
+    """
+    with open_plain(path) as stream:
+        content = stream.read()
+    try:
+        tensors: dict[str, Any] = load(content)
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"{path} should be a whole safetensors file, but it is damaged or cut off "
+            f"({printable(str(error))}): {_COPY}"
+        ) from error
+    header = parsed_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode("utf-8"))
+    return tensors, header.get("__metadata__") or {}
+
+
+@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
     """Return a checkpoint from a safetensors file; nothing can run while it is read.
 
@@ -50,15 +74,7 @@ def read_safetensors(path: Path) -> Checkpoint:
     ModelError
         If the file is damaged, or is no checkpoint that this software wrote.
     """
-    try:
-        with safe_open(path, framework="pt", device="cpu") as stored:
-            texts = stored.metadata() or {}
-            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise ModelError(
-            f"{path} should be a whole safetensors file, but it is damaged or cut off "
-            f"({printable(str(error))}): {_COPY}"
-        ) from error
+    weights, texts = read_tensors(path)
     if texts.get("format") != FORMAT:
         raise ModelError(
             f"{path} should be a checkpoint that  mamamia models convert  wrote, but its header "

@@ -4,12 +4,21 @@ Any number of organisers may run a challenge at once: each team is one's at a ti
 finds its work done. A run that was ended goes on with the attempt that it had begun.
 """
 
+import logging
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    MamamiaError,
+    is_of_system,
+    refusal_text,
+)
+from napari_mamamia.core.program.system import limit_memory
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.challenge.challenge_file import RESULTS, OpenChallenge, read_challenge
@@ -17,6 +26,7 @@ from napari_mamamia.io.challenge.handed_in import (
     HandedIn,
     digest_of,
     find_submissions,
+    has_tables,
     seal_submission,
 )
 from napari_mamamia.io.challenge.ledger import (
@@ -28,14 +38,18 @@ from napari_mamamia.io.challenge.ledger import (
 from napari_mamamia.io.challenge.manifest import (
     MANIFEST,
     SEALED,
+    Contents,
     look_inside,
     read_manifest,
     seal_manifest,
     write_manifest,
 )
 from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import said
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep_below
+from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 from napari_mamamia.services.challenge.attempt import (
     Evaluation,
     ProgramSettings,
@@ -46,6 +60,11 @@ from napari_mamamia.services.challenge.inputs import require_inputs
 _STEPS: Final = 1000
 _OVER: Final = (AttemptOutcome.SCORED, AttemptOutcome.REFUSED, AttemptOutcome.STOPPED)
 _UNREADABLE: Final = "unreadable"
+_TABLE_BYTES: Final = 4 << 30
+_TABLE_SECONDS: Final = 600.0
+"""Memory and time in which the tables of one submission are read. Our own limits."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +186,9 @@ def _take_submission(
     if most and used >= most and not is_open and not settings.is_express:
         text = f"its {most} attempt(s) are used: this one was not scored"
         return TeamOutcome(handed.team, "", 0, AttemptOutcome.REFUSED, text, is_new=False)
-    return _make_attempt(opened, handed, digest, last if is_open else None, writer, settings)
+    begun = last if is_open else None
+    with closing(Child()) as child:
+        return _make_attempt(opened, handed, digest, begun, writer, settings, child)
 
 
 def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
@@ -184,27 +205,37 @@ def _make_attempt(
     begun: Attempt | None,
     writer: LedgerWriter,
     settings: ProgramSettings,
+    child: Child,
 ) -> TeamOutcome:
-    """Seal and score; `begun` is an attempt at the same submission that did not come to its end."""
+    """Seal and score; `begun` is an attempt at the same submission that did not come to its end.
+
+    Tables are first read by `child`, which may be lost.
+    """
     team, folder = handed.team, opened.results(handed.team, digest)
     try:
-        kind = _seal_copy(opened, handed, folder, digest)
-    except FormatError as error:
+        kind = _seal_copy(opened, handed, folder, digest, child)
+    except Exception as error:  # noqa: BLE001 - one submission ends no run
+        if isinstance(error, MamamiaError) and not isinstance(error, FormatError):
+            return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
         if is_of_system(error):
             return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
-        event = writer.begin(team, digest, _UNREADABLE)
-        writer.end(event, AttemptOutcome.REFUSED, str(error))
-        return TeamOutcome(team, _UNREADABLE, 0, AttemptOutcome.REFUSED, str(error))
-    except MamamiaError as error:
-        return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
-    if settings.is_express:
-        return _report_team(team, kind, 0, _evaluate_sealed(opened, folder, settings), folder)
-    event = begun.event if begun else writer.begin(team, digest, kind)
+        reason = _explain_error(error)
+        writer.end(writer.begin(team, digest, _UNREADABLE), AttemptOutcome.REFUSED, reason)
+        return TeamOutcome(team, _UNREADABLE, 0, AttemptOutcome.REFUSED, reason)
+    event = ""
+    if not settings.is_express:
+        event = begun.event if begun else writer.begin(team, digest, kind)
     try:
-        evaluation = _evaluate_sealed(opened, folder, settings)
-    except MamamiaError as error:
-        writer.end(event, AttemptOutcome.FAILED, str(error))
-        return TeamOutcome(team, kind, 0, AttemptOutcome.FAILED, str(error), folder=folder)
+        evaluation = _evaluate_sealed(opened, folder, settings, child)
+    except Exception as error:  # noqa: BLE001 - one submission ends no run
+        is_known = isinstance(error, MamamiaError) or is_of_system(error)
+        outcome = AttemptOutcome.FAILED if is_known else AttemptOutcome.REFUSED
+        reason = _explain_error(error)
+        if event:
+            writer.end(event, outcome, reason)
+        return TeamOutcome(team, kind, 0, outcome, reason, folder=folder)
+    if settings.is_express:
+        return _report_team(team, kind, 0, evaluation, folder)
     files = ((MANIFEST, sha256_of(folder / MANIFEST)), *evaluation.files)
     writer.end(event, evaluation.outcome, evaluation.reason, files)
     ledger = read_ledger(opened.attempts, opened.sha256)
@@ -212,7 +243,21 @@ def _make_attempt(
     return _report_team(team, kind, number, evaluation, folder)
 
 
-def _seal_copy(opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str) -> str:
+def _explain_error(error: Exception) -> str:
+    if isinstance(error, MamamiaError):
+        return str(error)
+    if isinstance(error, OSError):
+        return refusal_text(error)
+    _log.error("a submission could not be read", exc_info=error)
+    return (
+        f"expected a submission that can be read and scored, but {said(error)} "
+        f"({type(error).__name__}): the same files are not tried again; ask the team for others"
+    )
+
+
+def _seal_copy(
+    opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
+) -> str:
     """Copy what was handed in, unless it is there; return its kind."""
     if (folder / MANIFEST).is_file():
         return read_manifest(folder).kind.value
@@ -224,15 +269,54 @@ def _seal_copy(opened: OpenChallenge, handed: HandedIn, folder: Path, digest: st
                 f"expected {handed.path.name} to stay as it is while it is copied, but it changed: "
                 "run again when the team has finished"
             )
-        contents = look_inside(temporary / SEALED)
+        contents = _inspect_sealed(temporary / SEALED, child)
         numbers = (limits.case_seconds, limits.memory_bytes)
         write_manifest(seal_manifest(handed.team, sealed, contents, numbers), temporary)
         place_folder(temporary, folder)
     return contents.kind.value
 
 
-def _evaluate_sealed(opened: OpenChallenge, folder: Path, settings: ProgramSettings) -> Evaluation:
-    manifest, contents = read_manifest(folder), look_inside(folder / SEALED)
+@dataclass(frozen=True, slots=True)
+class _Inspection:
+    """What a submission holds; or why it cannot be read, and whether that is the team's fault."""
+
+    contents: Contents | None
+    reason: str = ""
+    is_of_system: bool = False
+
+
+def _inspect_sealed(sealed: Path, child: Child) -> Contents:
+    """Return what a sealed folder holds; tables are read by `child`, whose memory is limited.
+
+    Raises
+    ------
+    FormatError
+        If something cannot be read, or takes more memory or time than any table does.
+    """
+    if not has_tables(sealed):
+        return look_inside(sealed)
+    work = CaseWork("inspect", _inspect, _TABLE_BYTES, _Inspection)
+    outcome = attempt_in_child(child, work, CaseInputs("", about=sealed), _TABLE_SECONDS)
+    inspection = outcome.result or _Inspection(None, outcome.reason)
+    if inspection.is_of_system:
+        raise CaseError(inspection.reason)
+    if inspection.contents is None:
+        raise FormatError(inspection.reason)
+    return inspection.contents
+
+
+def _inspect(inputs: CaseInputs, most_bytes: int) -> _Inspection:
+    limit_memory(most_bytes)
+    try:
+        return _Inspection(look_inside(inputs.about))
+    except MamamiaError as error:
+        return _Inspection(None, str(error), is_of_system(error))
+
+
+def _evaluate_sealed(
+    opened: OpenChallenge, folder: Path, settings: ProgramSettings, child: Child
+) -> Evaluation:
+    manifest, contents = read_manifest(folder), _inspect_sealed(folder / SEALED, child)
     if manifest.kind is not contents.kind:
         raise CaseError(
             f"expected {manifest.kind.value} in {folder / SEALED}, found {contents.kind.value}: "

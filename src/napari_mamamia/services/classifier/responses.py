@@ -15,6 +15,7 @@ from napari_mamamia.io.clinical.rules import is_missing
 from napari_mamamia.io.data_set.named_columns import parse_yes_no
 from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
 from napari_mamamia.scoring.classifier.scores import score_classifiers
 from napari_mamamia.scoring.cohort.model_results import with_composites
@@ -60,10 +61,8 @@ def prediction_table(text: str) -> PredictionTable:
     >>> prediction_table("ours=results/p.csv").name, prediction_table("results/p.csv").name
     ('ours', 'p')
     """
-    name, is_named, path = text.partition("=")
-    if is_named and not Path(text).is_file():
-        return PredictionTable(name.strip(), Path(path).expanduser())
-    return PredictionTable(Path(text).stem, Path(text))
+    name, path = read_named_path(text)
+    return PredictionTable(name or path.stem, path)
 
 
 def score_responses(

@@ -20,7 +20,7 @@ from napari_mamamia.io.dicom.pixels import require_decoders
 from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.zip import is_zip, unpack
+from napari_mamamia.io.dicom.zip import unpack
 from napari_mamamia.io.exam.enhancement import enhancement_warnings
 from napari_mamamia.io.exam.exam import Exam, find_exam, idle_selectors, list_series
 from napari_mamamia.io.exam.looks import Contrast, contrast_between
@@ -29,6 +29,7 @@ from napari_mamamia.io.exam.sides import SIDES, find_joined, is_split, shows_bot
 from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.files.zip_files import is_zip
 from napari_mamamia.services.batch.output_folder import Existing
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")

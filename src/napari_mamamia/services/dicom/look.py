@@ -11,9 +11,10 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import require_pydicom
 from napari_mamamia.io.dicom.files import Study
-from napari_mamamia.io.dicom.zip import is_zip, unpack
+from napari_mamamia.io.dicom.zip import unpack
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.files.zip_files import is_zip
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.dicom.finding import (
     FoundStudy,

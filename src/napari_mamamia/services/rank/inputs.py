@@ -20,6 +20,7 @@ from napari_mamamia.io.data_set.ranking_tables import (
     read_value_tables,
 )
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -117,13 +118,9 @@ def algorithm_table(text: str) -> AlgorithmTable:
     >>> algorithm_table("nnU-Net=a.csv").name, algorithm_table("out/A/case_scores.csv").name
     ('nnU-Net', 'A')
     """
-    name, is_named, path = text.partition("=")
-    if is_named and not Path(text).exists():
-        return AlgorithmTable(name.strip(), Path(path).expanduser())
-    file = Path(text)
-    return AlgorithmTable(
-        file.absolute().parent.name if file.stem == "case_scores" else file.stem, file
-    )
+    name, path = read_named_path(text)
+    own_name = path.absolute().parent.name if path.stem == "case_scores" else path.stem
+    return AlgorithmTable(name or own_name, path)
 
 
 def read_inputs(inputs: RankInputs) -> ReadInputs:

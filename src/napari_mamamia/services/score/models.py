@@ -8,6 +8,7 @@ from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
@@ -47,8 +48,6 @@ class ModelsSummary:
 def prediction_folder(text: str) -> PredictionFolder:
     """Return the folder that ``NAME=DIR`` or ``DIR`` names; a folder gives its own name.
 
-    Text with ``=`` that is the path of a folder is that folder.
-
     Examples
     --------
     >>> prediction_folder("nnU-Net=results/fold_0").name
@@ -56,10 +55,8 @@ def prediction_folder(text: str) -> PredictionFolder:
     >>> prediction_folder("results/fold_0").name
     'fold_0'
     """
-    name, is_named, path = text.partition("=")
-    if is_named and not Path(text).is_dir():
-        return PredictionFolder(name.strip(), Path(path).expanduser())
-    return PredictionFolder(Path(text).resolve().name, Path(text))
+    name, path = read_named_path(text)
+    return PredictionFolder(name or path.resolve().name, path)
 
 
 def score_models(

@@ -101,8 +101,11 @@ class Notifier(QObject):
         show_warning(self.cover(text))
 
     def fail(self, doing: str, error: Exception) -> None:
-        """Show that `doing` failed and why; the traceback is logged."""
-        _log.error("%s failed", doing, exc_info=error)
+        """Show that `doing` failed and why; of what nobody foresaw the traceback is logged."""
+        if isinstance(error, MamamiaError):
+            _log.error("%s failed: %s", doing, error)
+        else:
+            _log.error("%s failed", doing, exc_info=error)
         text = tr("{doing} failed: {plain_text}", doing=doing, plain_text=plain_text(error))
         self.said.emit(Level.ERROR, self.cover(text))
         show_error(self.cover(text))
