@@ -165,7 +165,7 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
             1,
         ),
         (("--model", "a", "--model", "a", "--fuse", "mean"), "a comes more than once", 1),
-        (("--model", "kinetic", "--probability"), "got --probability: leave them out", 1),
+        (("--model", "kinetic", "--probability"), "got a probability map: leave them out", 1),
         (("--model", "a", "--recipe", "fmee"), "vicorob, mic, or a file, but 'fmee' is neither", 1),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
     assert done.exit_code == 3
     assert "a should take at most 20 s, but is estimated at" in done.output
     assert "nothing was computed; other models here that would fit: 'b' about 0." in done.output
-    assert "'kinetic' about 0.5 s (choose one with --model)" in done.output
+    assert "'kinetic' about 0.5 s (choose one)" in done.output
     assert "'a' about" not in done.output
 
 

@@ -157,10 +157,10 @@ def spoil(data, t1, phantom, change):
         ({"t1": 0.0}, "no T1 at all"),
         ({"t1": np.nan}, "no T1 at all"),
         ({"t1_grid": True}, "other affine|lies|grid"),
-        ({"words": ("--tr", "5")}, "got no flip angle .--flip-angle."),
-        ({"words": ("--flip-angle", "12")}, "got no repetition time .--tr."),
+        ({"words": ("--tr", "5")}, "found no flip angle"),
+        ({"words": ("--flip-angle", "12")}, "found no repetition time"),
         ({"mask": 0}, "whose curve tells when contrast arrives"),
-        ({"mask": None}, "--arrival"),
+        ({"mask": None}, "give the arrival in seconds"),
         ({"signal": 0}, "signal in every phase, got a mean of 0 in phase 0"),
         ({"signal": np.nan}, "[0-9]+ voxel.s. not finite, the first in phase 0"),
         ({"voxel": 1e30}, "beyond 100,000 times the median, the first in phase 5"),
@@ -234,7 +234,7 @@ def test_two_phases_are_refused_by_their_number(tmp_path):
     words = (*TOFTS, *T1, "--tr", "5", "--flip-angle", "12", "--times", "0,5")
     assert typed(data, *words, "--out", tmp_path / "o").exit_code == 3
     reason = row_of(tmp_path / "o")["reason"]
-    assert "8 phases or more, at most 15 s apart, got 2 phase(s)" in reason
+    assert "8 phases or more, at most 15 s apart, got 2:" in reason
 
 
 def test_tofts_without_vp_writes_no_vp(exam, tmp_path):
@@ -372,7 +372,7 @@ def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_pa
     for number, (further, said) in enumerate(
         (
             (("--masks", tmp_path / "masks"), "it looks like an image"),
-            (("--label", "7"), "expected the value 7 in the mask of ULTRAFAST_1, got only 1"),
+            (("--label", "7"), "expected the value 7 in the mask of ULTRAFAST_1, found only 1"),
         )
     ):
         out = tmp_path / str(number)

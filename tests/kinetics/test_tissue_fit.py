@@ -172,7 +172,7 @@ def test_the_arrival_comes_out_of_the_curve(source):
 @pytest.mark.parametrize("curve", [np.full(30, 100.0), np.linspace(100, 50, 30)])
 def test_a_curve_that_does_not_rise_has_no_arrival(curve):
     times = tuple(np.arange(30) * 5.0)
-    with pytest.raises(CaseError, match="--arrival"):
+    with pytest.raises(CaseError, match="give the arrival in seconds"):
         fitted_arrival_s(
             times, curve, 1.4, SpoiledEcho(0.005, 12.0), ArterialInput(), TissueModel.TOFTS
         )
@@ -206,5 +206,5 @@ def test_the_gate_counts_phases_before_and_after_arrival():
         require_points(tuple(np.arange(0, 9) * 15.0), 15.0)
     with pytest.raises(CaseError, match="got 100 s around 50 s"):
         require_points((0.0, *(100 + 5.0 * k for k in range(30))), 50.0)
-    with pytest.raises(CaseError, match="--arrival"):
+    with pytest.raises(CaseError, match="give another arrival"):
         require_points(times, 1000.0)

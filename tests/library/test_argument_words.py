@@ -6,6 +6,7 @@ import re
 import pytest
 
 import napari_mamamia as mm
+from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.library.argument_words import advise_failures, say_arguments
 
@@ -53,7 +54,9 @@ def test_a_label_that_must_be_chosen_is_named_as_the_argument():
 
 def test_what_a_refused_study_is_advised_is_an_argument():
     failure = CaseFailure(
-        "A", "series 5 is a copy (--leave-out series=5,phase=2, or --use series=4)"
+        "A",
+        "series 5 is a copy",
+        remedies=(Remedy("leave_out", ("series=5,phase=2",)), Remedy("use", ("series=4",))),
     )
     (advised,) = advise_failures([failure], mm.import_dicom)
     assert advised.reason == (

@@ -35,7 +35,7 @@ def test_what_is_saved_is_what_the_command_writes(tmp_path):
     kept = json.loads((folder / "detection.json").read_text())
     assert (kept["matching"], kept["froc"]["score"]) == ("hungarian", 0.5)
     assert (folder / "report.html").exists()
-    with pytest.raises(mm.SaveConflictError, match="overwrite"):
+    with pytest.raises(mm.SaveConflictError, match='existing="overwrite"'):
         scored().save(folder, progress=False)
 
 

@@ -71,7 +71,7 @@ def test_a_study_is_looked_at_in_a_script(studied):
 
 def test_agreement_of_a_blind_study_asks_who_it_is_for(studied):
     study = mm.open_study(studied)
-    with pytest.raises(mm.CaseError, match="add reader"):
+    with pytest.raises(mm.CaseError, match="reader=NAME"):
         study.agreement(progress=False)
     found = study.agreement(reader="lea", bootstrap=20, progress=False)
     assert found.masks.dsc.value == 1.0

@@ -318,10 +318,10 @@ def test_masks_of_several_readers_are_never_chosen_among_and_the_others_go_on(tm
         mask[3, 4, 5] = 1
         write_volume(mask, GRID, opened.workspace.refined(reader, "A"))
     summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
-    ((case_id, reason),) = [(one.case_id, one.reason) for one in summary.failures]
-    assert case_id == "A"
-    assert "Ana, Ben" in reason
-    assert "--reader" in reason
+    (failure,) = summary.failures
+    assert failure.case_id == "A"
+    assert "Ana, Ben" in failure.reason
+    assert [remedy.option for remedy in failure.remedies] == ["reader", "masks"]
     assert [one.case_id for one in summary.reports] == ["B"]
     mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ana"), ReportWish())
     assert mine.failures == ()
@@ -718,7 +718,7 @@ def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path)
     wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.MANUAL))
     summary = report_cases(opened, tmp_path / "out", ANYBODY, wish)
     (failure,) = summary.failures
-    assert "--study" in failure.reason
+    assert [remedy.option for remedy in failure.remedies] == ["study"]
     assert (tmp_path / "out/A.html").is_file()
     assert not (tmp_path / "out/dicom").exists()
     assert [path.name for path in summary.reports[0].files] == ["A.html"]
@@ -728,6 +728,6 @@ def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path)
 def test_a_study_that_is_not_there_is_refused_at_once(opened, tmp_path):
     pytest.importorskip("highdicom")
     wish = ReportWish(dicom=DicomChoice(tmp_path / "none"))
-    with pytest.raises(CaseError, match="--study"):
+    with pytest.raises(CaseError, match="none, but there is none"):
         report_cases(opened, tmp_path / "out", ANYBODY, wish)
     assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ from tests.halves import half_by_day
 from tests.stepped import Stepped
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile
-from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveError
+from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, Remedy, SaveError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.data_set.label_map import read_label_rules
@@ -182,7 +182,7 @@ def test_several_readers_are_kept_apart_by_name(opened, expert, tmp_path):
 def test_names_that_collide_are_refused_before_anything_is_written(opened, expert, tmp_path):
     other = tmp_path / "Expert"
     save_mask(other / "A_1.nii.gz", blob())
-    with pytest.raises(CaseError, match=r"'expert' and 'Expert'.*NAME=DIR"):
+    with pytest.raises(CaseError, match=r"'expert' and 'Expert': name each set"):
         export(opened, tmp_path / "out", expert, other)
     with pytest.raises(CaseError, match="'majority' and 'majority'"):
         export(
@@ -361,8 +361,9 @@ def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp
     (opened.data_set.root / "images/B_1/B_1_0003.nii.gz").unlink()
     again = open_data_set(opened.data_set.root, tmp_path / "workspace")
     formats = (ExportFormat.NNUNET,)
-    with pytest.raises(CaseError, match=r"B_1 has 3 phases and A_1 has 4.*--channels 3"):
+    with pytest.raises(CaseError, match="B_1 has 3 phases and A_1 has 4") as refused:
         export(again, tmp_path / "out", expert, formats=formats)
+    assert refused.value.remedies == (Remedy("channels", ("3",)),)
     export(again, tmp_path / "out", expert, formats=formats, n_channels=2)
     images = tmp_path / "out/nnunet/Dataset501_mydataset/imagesTr"
     assert len(list(images.iterdir())) == 6
@@ -599,7 +600,8 @@ def test_dicom_seg_of_a_nifti_case_is_refused_with_the_way_out(opened, expert, t
     pytest.importorskip("highdicom")
     formats = (ExportFormat.DICOM_SEG,)
     summary = export(opened, tmp_path / "out", expert, formats=formats, case_ids=("A_1",))
-    assert "name the folder of its study (--study DICOM_FOLDER)" in summary.failures[0].reason
+    assert "name the folder of its study" in summary.failures[0].reason
+    assert summary.failures[0].remedies == (Remedy("study", ("DICOM_FOLDER",)),)
     with pytest.raises(CaseError, match=r"no-study.*check the path"):
         export(opened, tmp_path / "o", expert, formats=formats, study=tmp_path / "no-study")
 

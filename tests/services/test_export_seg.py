@@ -17,7 +17,7 @@ from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")
 
-from napari_mamamia.core.errors import CaseError  # noqa: E402 - after the skips
+from napari_mamamia.core.errors import CaseError, Remedy  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
 from napari_mamamia.io.data_set.layout import find_data_set  # noqa: E402
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume  # noqa: E402
@@ -305,7 +305,7 @@ def test_without_provenance_one_has_to_say_how_a_mask_was_made(study, grid, labe
     masks = save_mask(tmp_path / "masks", labels, grid)
     (masks / "CASE_1.json").unlink()
     refused = export(study, tmp_path / "one", masks)
-    assert "--made-by manual" in refused.failures[0].reason
+    assert Remedy("made_by", ("manual",)) in refused.failures[0].remedies
     made = export(study, tmp_path / "two", masks, segment_maker=SegmentMaker.MANUAL)
     assert made.failures == ()
     found = read_segmentation(tmp_path / "two/dicom_seg/CASE_1.dcm")
@@ -333,7 +333,7 @@ def test_the_provenance_says_how_a_mask_was_made(maker, started_from, tools, exp
 def test_a_maker_that_nobody_knows_is_not_guessed():
     made = Provenance("A", Maker.UNKNOWN, "x")
     mask = DrawnMask("x", np.zeros((1, 1, 1), np.uint8), Grid((1, 1, 1), np.eye(4)), made, True)
-    with pytest.raises(CaseError, match="--made-by"):
+    with pytest.raises(CaseError, match="state whether it was made manually"):
         segment_meaning(mask, SegmentMaker.FROM_PROVENANCE)
 
 

@@ -257,7 +257,8 @@ def test_failures_are_rows_and_the_exit_code_is_3(small_data_set, tmp_path):
     assert rows["A_1"]["mask"] == "masks"
     assert rows["A_2"]["status"] == rows["B_1"]["status"] == "failed"
     assert "A_2" in rows["A_2"]["reason"]
-    assert "--masks" in rows["B_1"]["reason"]
+    assert "give a folder of masks" in rows["B_1"]["reason"]
+    assert "give a folder of masks (--masks DIR)" in " ".join(result.output.split())
     assert not (out / "figures" / "A_2.png").exists()
 
 

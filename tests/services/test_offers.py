@@ -143,7 +143,7 @@ def test_the_sentence_names_models_and_times():
     listed = (Offer("kinetic", "Kinetic threshold", 4.6), Offer("small", "Small", 120.0))
     assert offers_text(listed) == (
         "other models here that would fit: 'kinetic' about 4.6 s; 'small' about 2 min 0 s "
-        "(choose one with --model)"
+        "(choose one)"
     )
     assert offers_text(()) == ""
 

@@ -75,13 +75,14 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path):
 @pytest.mark.parametrize("command", ["export", "score-table", "score-pcr", "predict", "kinetics"])
 def test_a_refusal_names_only_options_that_the_command_has(command, tmp_path):
     from napari_mamamia.cli.app import app
+    from napari_mamamia.cli.remedies import name_remedies
 
     (tmp_path / "file").touch()
     with pytest.raises(SaveConflictError) as refusal:
         claim_folder(tmp_path, command, (), Existing.REFUSE)
     options = typer.main.get_command(app).commands[command].params
     known = {name for option in options for name in option.opts}
-    named = set(re.findall(r"--[a-z]+", str(refusal.value)))
+    named = set(re.findall(r"--[a-z]+", name_remedies(refusal.value.remedies)))
     assert named <= known
     assert "--overwrite" in named
     assert ("--resume" in named) == ("--resume" in known)

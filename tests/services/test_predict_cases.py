@@ -202,10 +202,10 @@ def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp
 @pytest.mark.parametrize(
     ("choices", "named"),
     [
-        (RunChoices(device="cuda"), "--device cuda"),
-        (RunChoices(fast=True), "--fast"),
-        (RunChoices(step=0.75), "--step"),
-        (RunChoices(folds=("0",), mirroring=False), "--folds, --no-mirroring"),
+        (RunChoices(device="cuda"), "the device cuda"),
+        (RunChoices(fast=True), "fast"),
+        (RunChoices(step=0.75), "a tile step"),
+        (RunChoices(folds=("0",), mirroring=False), "folds, no mirroring"),
     ],
 )
 def test_the_weight_free_model_passes_no_choice_over_in_silence(choices, named):

@@ -308,7 +308,7 @@ def test_a_metrics_name_tells_which_way_is_good():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "or one table of all with --table, got neither"),
+        ([], "or one table of all, got neither"),
         (["a.csv", "--table", "b.csv"], "got both"),
         (["a.csv", "--missing", "best"], "expected value:X with a number X"),
         (["a.csv", "--method", "composite"], "method of the table beside the composite"),

@@ -372,7 +372,7 @@ def test_the_command_writes_files_that_say_what_the_numbers_are(masks, tmp_path,
     words = ["review", "agreement", str(folder), "--out", str(tmp_path / "out")]
     refused = run(app, words)
     assert refused.exit_code != 0
-    assert "--reader" in str(refused.output) + str(refused.exception)
+    assert "expected the name of the person who asks" in f"{refused.output}{refused.exception}"
     assert not (tmp_path / "out").exists()
     done = run(app, [*words, "--reader", "Lea Lead", "--bootstrap", "50"])
     assert done.exit_code == 0, done.output
@@ -422,7 +422,10 @@ def test_results_lie_outside_the_study_and_the_audit_trail_is_asked_for_by_name(
             assert "expected a folder outside the study" in f"{done.output}{done.exception}", name
     assert sorted(folder.rglob("*")) == before
     out = ["--out", str(tmp_path / "out")]
-    for who, why in (((), "add --reader NAME"), (("--reader", "ana"), "would no longer be blind")):
+    for who, why in (
+        ((), "expected the name of the person"),
+        (("--reader", "ana"), "would no longer be blind"),
+    ):
         done = run(app, ["review", "audit", str(folder), *out, *who])
         assert why in f"{done.output}{done.exception}"
     assert not (tmp_path / "out").exists()

@@ -160,7 +160,7 @@ def test_status_and_verify_tell_the_sites_to_a_lead_alone(folder, tmp_path):
     check = verify_study(store, veil=veil)
     assert [one.kind for one in check.problems] == ["mask"]
     assert "DUKE" not in repr((check.problems, check.notes))
-    with pytest.raises(CaseError, match="add --reader NAME"):
+    with pytest.raises(CaseError, match="expected the name of the person"):
         require_sight(store, "", "", tmp_path / "home")
     require_sight(store, "Lea", "", tmp_path / "home")
     with pytest.raises(CaseError, match="is neither lead nor adjudicator"):

@@ -15,7 +15,7 @@ from tests.services.challenge_world import (
 )
 
 from napari_mamamia.core.choices import SiteShare
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.io.challenge.site_file import SiteNumber, read_site_file
 from napari_mamamia.io.files import checksums
 from napari_mamamia.io.files.foreign import open_plain
@@ -137,13 +137,14 @@ def test_a_reference_that_cannot_be_read_counts_for_nobody_and_is_named(tmp_path
 
 
 def test_which_model_made_the_masks_must_be_known(world, tmp_path):
-    with pytest.raises(CaseError, match="--digest a=SHA256"):
+    with pytest.raises(CaseError, match="made the masks of a,") as refused:
         evaluated(world, tmp_path / "s.json", digests={})
+    assert refused.value.remedies == (Remedy("digest", ("a=SHA256",)),)
     with pytest.raises(CaseError, match="64 hexadecimal digits"):
         evaluated(world, tmp_path / "s.json", digests={"a": "xyz", "b": "b" * 64})
     with pytest.raises(FormatError, match="NAME=SHA256"):
         read_digests(["a=1", "a=2"])
-    with pytest.raises(CaseError, match="give --key"):
+    with pytest.raises(CaseError, match="give the file of a key"):
         evaluated(world, tmp_path / "s.json", key=None)
 
 

@@ -180,7 +180,7 @@ def test_no_order_of_rows_or_pairs_tells_whose_a_code_is(page, home, store):
 def test_pictures_have_a_limit_and_what_is_left_out_is_counted(store):
     part = section(make_study_page(store, replace(QUICK, most_pictures=1)).page, "Disagreements")
     assert len(part.pictures) == 1
-    assert "1 case(s) have no picture here" in part.says[-1]
+    assert "1 of the cases have no picture here" in part.says[-1]
 
 
 def test_the_page_names_nobody_unless_asked(text, store):

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import MamamiaError, refusal_text
+from napari_mamamia.core.errors import MamamiaError, list_remedies, refusal_text
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
@@ -277,7 +277,9 @@ def main() -> None:
     try:
         app()
     except MamamiaError as error:
-        _exit_with_message(f"error: {error}", 1)
+        from napari_mamamia.cli.remedies import name_remedies
+
+        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", 1)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
+from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
 
@@ -94,7 +95,8 @@ def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
 def finish(failures: "tuple[CaseFailure, ...]") -> None:
     """Print each failure; exit with 3 if there is one."""
     for failure in failures:
-        print(f"failed: {failure.case_id}: {failure.reason}", file=sys.stderr)
+        remedies = name_remedies(failure.remedies)
+        print(f"failed: {failure.case_id}: {failure.reason}{remedies}", file=sys.stderr)
     if failures:
         raise typer.Exit(NOT_EVERY_CASE)
 

@@ -320,7 +320,7 @@ def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
             "probabilities from 0 to 1 (sigmoid, softmax), or save the mask itself as 0 and 1"
         )
     remedy = "divide them by the value that stands for certain (100, 255, 1000)"
-    choose = ", or choose one with --label where they are labels" if is_whole else ""
+    choose = ", or choose one of them where they are labels" if is_whole else ""
     return (
         f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
         f"{choose}"

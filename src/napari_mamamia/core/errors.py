@@ -1,30 +1,42 @@
-"""The error tree. A message says what was expected, what came, and what to do.
+"""The error tree. A message says what was expected, what was found, and how to fix it.
 
-Where a command has an option for what to do, the words stand without it, and the option in brackets
-behind them: "check the study's folder (--study)".
+Settings and commands that fix the cause are data (`Remedy`), never words of the message: the
+command line, the library and the window each name them as their users do.
 """
 
-import re
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from napari_mamamia.core.names import readable_name
 
-_OPTION: Final = re.compile(r" ?\(--[a-z][^()]*\)")
 
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One way to fix the cause of an error.
 
-def drop_options(text: str) -> str:
-    """Return a message without the options of a command, for who has none, as in the window.
-
-    Examples
-    --------
-    >>> drop_options("name who reports (--reader), or a folder of masks (--masks)")
-    'name who reports, or a folder of masks'
+    Parameters
+    ----------
+    option
+        The setting to change, by its name in the library, such as ``leave_out``; "" if a command
+        is the remedy.
+    values
+        What it is set to, such as ``series=5,phase=2``; a word in capitals (``DIR``) stands for
+        a value that only the user knows. Empty for a switch. Several values are all needed.
+    command
+        A command to run first, such as ``straighten``.
     """
-    return _OPTION.sub("", text)
+
+    option: str = ""
+    values: tuple[str, ...] = ()
+    command: str = ""
 
 
 class MamamiaError(Exception):
     """Base of every error that this software raises on purpose; its text is readable anywhere."""
+
+    def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
+        super().__init__(text)
+        self.remedies = tuple(remedies)
 
     def __str__(self) -> str:
         """Return the message; bytes of a file's name that are no UTF-8 become U+FFFD."""
@@ -97,6 +109,16 @@ class SaveConflictError(MamamiaError, FileExistsError):
 
 class SaveError(MamamiaError, OSError):
     """Writing failed (disk full, read-only, verification); an existing file is untouched."""
+
+
+def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
+    """Return the remedies of an error and of the errors that caused it, each once."""
+    remedies: dict[Remedy, None] = {}
+    cause: BaseException | None = error
+    while cause is not None:
+        remedies.update(dict.fromkeys(getattr(cause, "remedies", ())))
+        cause = cause.__cause__
+    return tuple(remedies)
 
 
 def is_of_system(error: BaseException) -> bool:

@@ -1,7 +1,9 @@
-"""Rows that several rooms share."""
+"""Rows that several packages share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from napari_mamamia.core.errors import Remedy
 
 
 class FailureCause(StrEnum):
@@ -22,6 +24,7 @@ class CaseFailure:
     case_id: str
     reason: str
     cause: FailureCause = FailureCause.ERROR
+    remedies: tuple[Remedy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

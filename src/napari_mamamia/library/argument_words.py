@@ -1,18 +1,13 @@
-"""What a service advises in options of the command line, said as arguments of the function called.
-
-Services are asked by the command line, the window and scripts, and their errors name a way on as
-the command line spells it. In a notebook there is no ``--leave-out series=5``: there is an
-argument. Whole commands (``mamamia straighten ...``) stay what they are.
-"""
+"""Remedies of an error, as arguments of the function that was called."""
 
 import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import MamamiaError, Remedy, list_remedies
 from napari_mamamia.core.records import CaseFailure
 
 P = ParamSpec("P")
@@ -65,6 +60,38 @@ def say_arguments(text: str, function: Callable[..., object]) -> str:
     return _OPTION.sub(as_argument, text)
 
 
+def name_arguments(
+    remedies: Iterable[Remedy], function: Callable[..., object], text: str = ""
+) -> str:
+    """Return remedies as arguments of `function`, in brackets, to stand behind `text`.
+
+    Remedies that are no argument of it, or that `text` names already, are left out.
+
+    Examples
+    --------
+    >>> def load(path, leave_out=(), existing="refuse"): ...
+    >>> name_arguments([Remedy("leave_out", ("series=5",)), Remedy("resume")], load)
+    ' (leave_out="series=5", or existing="resume")'
+    """
+    parameters = inspect.signature(function).parameters
+    words = []
+    for remedy in remedies:
+        if remedy.option in _POLICIES and "existing" in parameters:
+            words.append(_POLICIES[remedy.option])
+        names = (remedy.option, *_OTHER_NAMES.get(remedy.option, ()))
+        name = next((name for name in names if name in parameters), None)
+        if name is not None:
+            words.append(_write_values(name, parameters[name].default, remedy.values))
+    named = ", or ".join(word for word in dict.fromkeys(words) if word not in text)
+    return f" ({named})" if named else ""
+
+
+def _write_values(name: str, default: object, values: tuple[str, ...]) -> str:
+    if len(values) < 2:
+        return _write_argument(name, default, values[0] if values else None)
+    return f"{name}={list(values)}"
+
+
 def _write_argument(name: str, default: object, value: str | None) -> str:
     if isinstance(default, bool):
         return f"{name}=True" + (f" {value}" if value else "")
@@ -84,10 +111,8 @@ def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **named)
         except MamamiaError as error:
-            texts: list[Any] = [
-                say_arguments(one, function) if isinstance(one, str) else one for one in error.args
-            ]
-            error.args = tuple(texts)
+            text = say_arguments(str(error), function)
+            error.args = (text + name_arguments(list_remedies(error), function, text),)
             raise
 
     return advising
@@ -97,4 +122,10 @@ def advise_failures(
     failures: Iterable[CaseFailure], function: Callable[..., object]
 ) -> tuple[CaseFailure, ...]:
     """Return failures whose reasons name arguments of `function`, not options."""
-    return tuple(replace(one, reason=say_arguments(one.reason, function)) for one in failures)
+    return tuple(
+        replace(
+            failure,
+            reason=failure.reason + name_arguments(failure.remedies, function, failure.reason),
+        )
+        for failure in failures
+    )

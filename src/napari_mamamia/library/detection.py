@@ -117,6 +117,7 @@ class Detections:
         """What a reader of the numbers must know, in plain sentences."""
         return (*self._read.warnings, *self._result.warnings)
 
+    @advising_arguments
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:

@@ -12,6 +12,7 @@ from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure, CaseScore
 from napari_mamamia.io.tables.tables import plain_content
+from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
@@ -206,6 +207,7 @@ class Scores:
         """
         return _write_page((self,), None, path, overwrite, progress)
 
+    @advising_arguments
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:
@@ -328,6 +330,7 @@ class Comparison:
         """Write the report of all models as one HTML page; errors as `Scores.report`."""
         return _write_page(self._models, self._comparison, path, overwrite, progress)
 
+    @advising_arguments
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:

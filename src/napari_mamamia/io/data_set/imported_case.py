@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.errors import FormatError, Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
@@ -127,7 +127,8 @@ def write_info(
     if not overwrite and path.exists() and not _is_of_an_import(path):
         raise SaveConflictError(
             f"expected no patient info at {path}, but there is one that no import made: nothing "
-            "was written; give another id with --case, or replace it with --overwrite"
+            "was written; give the case another id, or replace it",
+            remedies=(Remedy("case", ("ID",)), Remedy("overwrite")),
         )
     write_json(content, path, overwrite=True)
     return path
@@ -143,8 +144,8 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
         _whole_table(path, columns)
     elif columns != BY_NAME:
         raise FormatError(
-            f"expected a clinical table in {data_set}, whose columns are fixed by a file "
-            "(--columns), got none: leave the option out, or put the table there first"
+            f"expected a clinical table in {data_set}, whose columns are fixed by a "
+            "file, found none: leave that file out, or put the table there first"
         )
 
 
@@ -232,6 +233,6 @@ def _complete_record(old: CaseRecord, new: CaseRecord) -> CaseRecord:
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
         f"expected no case at {target}, but there is one already: nothing was written; give "
-        "another id with --case, pass over finished cases with --resume, or replace it with "
-        "--overwrite"
+        "the case another id, pass over finished cases, or replace it",
+        remedies=(Remedy("case", ("ID",)), Remedy("resume"), Remedy("overwrite")),
     )

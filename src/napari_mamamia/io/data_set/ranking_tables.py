@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.clinical.rules import is_missing, parse_id
 from napari_mamamia.io.files.file_names import case_key
@@ -334,7 +334,8 @@ def _choose_column(path: Path, header: Sequence[str], case_at: int) -> list[str]
         return others
     raise FormatError(
         f"expected a column dsc, value or score in {path}, found {', '.join(others) or 'none'}: "
-        "name the one to rank by with --metric"
+        "name the one to rank by",
+        remedies=(Remedy("metric", ("COLUMN",)),),
     )
 
 
@@ -369,5 +370,6 @@ def _parse_value(path: Path, number: int, column: str, cell: object) -> float:
             pass
     raise FormatError(
         f"expected a finite number or an empty cell in column {column}, row {number} of {path}, "
-        f"got {text!r}: correct it, or leave the cell empty and say with --missing what that counts"
+        f"got {text!r}: correct it, or leave the cell empty and choose what that counts",
+        remedies=(Remedy("missing"),),
     )

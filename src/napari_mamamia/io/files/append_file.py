@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
-from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.errors import Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.program.system import (
     CAN_REPLACE_OPEN_FILES,
     claim,
@@ -350,5 +350,6 @@ def _not_own(path: Path, what: str) -> SaveError:
 def _make_save_error(path: Path, error: OSError) -> SaveError:
     return SaveError(
         f"expected to add a result to {path}, but {error.strerror or error}: free some space or "
-        "check the folder; results saved before are kept, --resume continues from them"
+        "check the folder, then continue; the results saved before are kept",
+        remedies=(Remedy("resume"),),
     )

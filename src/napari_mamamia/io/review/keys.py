@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
@@ -139,9 +139,10 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, got another one: try again; nobody "
-            "can find it for you, if it is lost make a new key (`mamamia review key --new`) and "
-            "ask the lead to vouch for it; what you signed before goes on counting"
+            f"expected the passphrase of the key {path.name}, found another one: try again; "
+            "nobody can find it for you. If it is lost, make a new key and ask the lead to "
+            "countersign it; what you signed before goes on counting",
+            remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
 
@@ -204,13 +205,14 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         content = read_json(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise FormatError(
-            f"expected your key at {path}, but there is none on this computer: make one with "
-            "`mamamia review key`, or sign where you made it"
+            f"expected your key at {path}, but there is none on this computer: make one, or "
+            "sign where you made it",
+            remedies=(Remedy(command="review key"),),
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
         raise FormatError(
-            f"expected a key of the review room at {path}, got something else: make a new one "
-            "with `mamamia review key --new`"
+            f"expected a key for review studies at {path}, found something else: make a new one",
+            remedies=(Remedy(command="review key new"),),
         )
     return content
 

@@ -29,8 +29,8 @@ GROUP: Final = 0x0117
 _METHOD: Final = "PERCENT_MAX"
 _SEG: Final = "1.2.840.10008.5.1.4.1.1.66.4"
 OTHER_WAY: Final = (
-    "count FTV without --ftv-from, around the masks of a folder (--masks DIR, such as `mamamia "
-    "predict` writes), with --ftv-variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
+    "count FTV without the SEG, around the masks of a folder (such as a prediction's), by the "
+    "variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
 )
 """How FTV is counted where a SEG does not say enough."""
 _REMEDY: Final = f"take a SEG that UCSF's FTV program wrote with VOI and thresholds, or {OTHER_WAY}"

@@ -231,7 +231,7 @@ def _describe_shear(grid: Grid) -> str:
         return ""
     return (
         "its axes are not at right angles (sheared affine); it is measured and exported as it is. "
-        "A copy at right angles: mamamia straighten DATASET --out DIR"
+        "Straighten the data set for a copy at right angles"
     )
 
 

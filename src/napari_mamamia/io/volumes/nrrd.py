@@ -143,8 +143,8 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
         raise refusal(path, "directions that span space", str(error), remedy) from error
     if grid.is_sheared:
         text = (
-            "its axes are not at right angles (sheared); it is measured and exported as it is. A "
-            "copy at right angles: mamamia straighten DATASET --out DIR"
+            "its axes are not at right angles (sheared); it is measured and exported as it is. "
+            "Straighten the data set for a copy at right angles"
         )
         warnings = (*warnings, f"{path.name}: {text}")
     return VolumeHeader(path, grid, _find_stored_type(path, fields), warnings=warnings)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import TissueModel
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import RefinedFit
@@ -50,15 +50,17 @@ def fitted_arrival_s(
                 best, least = float(arrival_s), residual
         low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
         if math.isinf(least):
-            raise CaseError(_why_none(signal, t10_s, echo))
+            raise _make_no_arrival_error(signal, t10_s, echo)
     return best
 
 
-def _why_none(signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho) -> str:
-    """Return why no arrival makes concentrations of a mean curve."""
+def _make_no_arrival_error(
+    signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
+) -> CaseError:
+    """Return why no arrival gives concentrations of a mean curve."""
     low, peak = int(np.argmin(signal)), int(np.argmax(signal))
     if signal[low] <= 0:
-        return (
+        return CaseError(
             f"expected a mask with signal in every phase, got a mean of {signal[low]:g} in phase "
             f"{low}: give another mask, or export that phase again"
         )
@@ -66,14 +68,15 @@ def _why_none(signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho) -> s
     relaxed = math.exp(-echo.repetition_s / t10_s)
     most = 100 * ((1 - relaxed * math.cos(math.radians(echo.flip_degrees))) / (1 - relaxed) - 1)
     if rise >= most:
-        return (
+        return CaseError(
             f"expected a mean curve that rises less than {most:.0f} %, the most that T1 {t10_s:g} "
             f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, got "
             f"{rise:.0f} % in phase {peak}: check these three"
         )
-    return (
+    return CaseError(
         "expected a mask whose mean curve rises after its first phase, got one that does not: give "
-        "the arrival in seconds with --arrival, or another mask"
+        "the arrival in seconds, or another mask",
+        remedies=(Remedy("arrival", ("SECONDS",)),),
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.errors import CaseError, GridMismatchError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.background import bright_from
 from napari_mamamia.kinetics.registration.search import Level
@@ -84,7 +84,8 @@ def require_registrable(
     if case.grid.is_sheared:
         raise CaseError(
             f"registration needs axes at right angles, those of {name} are sheared: register a "
-            "copy (mamamia straighten DATASET --out DIR)"
+            "straightened copy",
+            remedies=(Remedy(command="straighten"),),
         )
     if mask is not None and mask.shape != case.grid.shape:
         raise GridMismatchError(

@@ -380,7 +380,7 @@ def _bar_ranks(models: Sequence[ModelScores]) -> str:
     if lacking:
         return (
             f"no ranks: the models do not have a value or a rule for the same {len(everybody)} "
-            f"cases ({', '.join(lacking)}): score them with one list of cases (--cases)"
+            f"cases ({', '.join(lacking)}): score them with one list of cases"
         )
     left_out = [m.name for m in models if m.segmentation and m.segmentation.counted.left_out]
     if left_out:

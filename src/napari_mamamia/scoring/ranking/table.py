@@ -17,6 +17,7 @@ from napari_mamamia.core.choices import (
     RankResampling,
     RankTies,
 )
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.metrics.registry import METRICS, Better
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
@@ -233,7 +234,7 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
         return Merits(sign * table.values, places, filled, sign, settings.is_exact)
     rule = settings.missing
     if rule is None:
-        raise ValueError(refuse_missing(table))
+        raise _make_missing_error(table)
     if rule.kind is MissingKind.DROP_CASE:
         places = np.flatnonzero(~missing.any(axis=1))
         if not places.size:
@@ -249,8 +250,7 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
     )
 
 
-def refuse_missing(table: RankingTable) -> str:
-    """Return what to say of missing values without a rule."""
+def _make_missing_error(table: RankingTable) -> CaseError:
     lacking = [
         f"{name} {count}"
         for name, count in zip(table.algorithms, table.n_missing.tolist(), strict=True)
@@ -258,11 +258,12 @@ def refuse_missing(table: RankingTable) -> str:
     ]
     where = f" ({table.name})" if table.name else ""
     rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
-    return (
+    return CaseError(
         f"expected a value of each algorithm for each of the {len(table.cases)} cases{where}, but "
         f"some are missing: {listed(lacking)}; cases such as "
-        f"{listed([table.cases[row] for row in rows])}: complete the table, or say what a missing "
-        "value counts with --missing"
+        f"{listed([table.cases[row] for row in rows])}: complete the table, or choose what a "
+        "missing value counts",
+        remedies=(Remedy("missing", ("RULE",)),),
     )
 
 

@@ -36,7 +36,7 @@ from napari_mamamia.segmentation.bundle.files import (
     read_inference,
     read_metadata,
 )
-from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, NumberType, understood
+from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, WRAP, NumberType, understood
 from napari_mamamia.segmentation.bundle.settings import ONLY_NETWORK, require_meant
 from napari_mamamia.segmentation.bundle.steps import Step
 from napari_mamamia.segmentation.bundle.transforms import (
@@ -165,7 +165,8 @@ def _load_file(path: Path) -> Any:
         names = ", ".join(unsafe_globals(path)) or "something that is not told"
         raise ModelError(
             f"{path} should hold numbers only, but loading it would call {names}: it was not "
-            f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}"
+            f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}",
+            remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, Remedy
 
 _MOST_VALUES: Final = 20_000  # a real inference.json has some hundred
 _DEEPEST: Final = 50
@@ -27,8 +27,9 @@ _NUMBER_TYPE: Final = re.compile(
     r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
 )
 _NO_DATA: Final = "is a Python expression"
-IN_A_ROOM: Final = "run it as it is in a closed room (mamamia models wrap --help)"
+IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
 """What helps with every bundle that is refused."""
+WRAP: Final = Remedy(command="models wrap")
 _REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
 
 
@@ -170,7 +171,8 @@ def understood(value: Any, where: str) -> Any:
     if refused is not None:
         raise ModelError(
             f"{where}: {refused.key} should be a value, but is {refused.text!r}, which "
-            f"{refused.why}; nothing of it was run: {_REMEDY}"
+            f"{refused.why}; nothing of it was run: {_REMEDY}",
+            remedies=(WRAP,),
         )
     return value
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, References, understood
+from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, WRAP, References, understood
 
 UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
 """Arguments that say where MONAI would compute; here the user says it."""
@@ -53,7 +53,8 @@ def short_name(target: Any, where: str) -> str:
         raise ModelError(
             f"{where} should name a class of MONAI, but asks for {target!r}, which was not looked "
             "up and not run: use MONAI's own classes, export the network as models/model.ts, or "
-            f"{IN_A_ROOM}"
+            f"{IN_A_ROOM}",
+            remedies=(WRAP,),
         )
     # MONAI has each of them under three names: Flipd, FlipD and FlipDict.
     for ending in ("Dict", "D"):

@@ -9,7 +9,6 @@ score are numpy scalars, its arguments hold a torch.device).
 import codecs
 import pickle
 import pickletools
-import shlex
 import struct
 import warnings
 import zipfile
@@ -21,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from napari_mamamia.core.errors import ModelError, RefusedCheckpointError
+from napari_mamamia.core.errors import ModelError, RefusedCheckpointError, Remedy
 from napari_mamamia.io.files.foreign import open_bounded, open_plain, reads
 from napari_mamamia.io.files.zip_files import is_zip, open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
@@ -141,9 +140,9 @@ def _load_file(path: Path) -> Any:
             ) from error
         raise RefusedCheckpointError(
             f"{path} should hold numbers only, but loading it would call {', '.join(names)}: "
-            "it was not opened and nothing was run. Ask its author for a clean file, or take its "
-            "numbers out in a closed room:  mamamia models convert "
-            f"{shlex.quote(str(path.parent.parent))} --out NEW_FOLDER --isolated"
+            "it was not opened and nothing was run. Ask its author for a clean file, or convert it "
+            "in a sandbox, which takes out the numbers only",
+            remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:
         raise ModelError(

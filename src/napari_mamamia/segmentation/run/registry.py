@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from platformdirs import user_data_path
 
-from napari_mamamia.core.errors import ModelError, SaveConflictError
+from napari_mamamia.core.errors import ModelError, Remedy, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
@@ -130,7 +130,8 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
             f"a model called {same.name!r} was added already, from {same.card.path}: give this one "
-            "(--name) another name"
+            "another name",
+            remedies=(Remedy("name", ("NAME",)),),
         )
     report_progress(1, 2, "Keeping the model")
     _write_entry(entry, registry)
@@ -140,7 +141,10 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
 def require_runnable(card: ModelCard) -> None:
     """Raise `ModelError` with the reason unless a model can be run here."""
     if card.missing:
-        raise ModelError("; ".join(card.missing))
+        is_bundle = card.kind is ModelKind.MONAI_BUNDLE
+        raise ModelError(
+            "; ".join(card.missing), remedies=(Remedy(command="models wrap"),) * is_bundle
+        )
     if card.kind not in MODEL_KINDS:
         raise ModelError(
             f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "

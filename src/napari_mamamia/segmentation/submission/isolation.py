@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.choices import IsolationKind
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, Remedy
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import account, is_root
@@ -95,8 +95,8 @@ def require_no_root(*, as_root: bool) -> None:
     if is_root() and not as_root:
         raise ModelError(
             "a foreign program should be run by an account of its own rights only, but this is "
-            "root, to whom every file of this computer is open: use another account, or ask for "
-            "it with  --as-root  on the command line"
+            "root, to whom every file of this computer is open: use another account, or allow root",
+            remedies=(Remedy("as_root"),),
         )
 
 

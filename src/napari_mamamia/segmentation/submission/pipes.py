@@ -101,9 +101,9 @@ def verdict(
     most = f" ({largest} most of all)" if largest and ending is Ending.MEMORY else ""
     texts = {
         Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
-        f"it took longer: allow more time (--time-limit) or make {wording.model} faster",
+        f"it took longer: allow more time or make {wording.model} faster",
         Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
-        f"it took more{most}: allow more (--memory-limit) or make {wording.model} smaller",
+        f"it took more{most}: allow more or make {wording.model} smaller",
         Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
         "look at its log",
         Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
@@ -131,4 +131,6 @@ def _cuda_advice(error: str) -> str:
     """Return what to do about an error that torch raises for lack of a card. Source: torch 2.x."""
     if not any(part in error for part in _NO_CARD):
         return ""
-    return "; it needs CUDA: use a computer with an NVIDIA graphics card, or --cuda-on-processor"
+    return (
+        "; it needs CUDA: use a computer with an NVIDIA graphics card, or run it on the processor"
+    )

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError, refusal_text
+from napari_mamamia.core.errors import (
+    CaseError,
+    MamamiaError,
+    MissingExtraError,
+    list_remedies,
+    refusal_text,
+)
 from napari_mamamia.core.progress import Progress, changing, forward_progress, part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
@@ -61,7 +67,7 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchRes
             with part(start, start + _STEPS_PER_CASE - 1, total, f"{case_id}: "):
                 results.append(work(case_id))
         except MamamiaError as error:
-            failures.append(CaseFailure(case_id, str(error)))
+            failures.append(CaseFailure(case_id, str(error), remedies=list_remedies(error)))
         except OSError as error:
             failures.append(CaseFailure(case_id, refusal_text(error)))
         except Exception as error:  # noqa: BLE001 - as `attempt`
@@ -222,7 +228,9 @@ def _sort_in(
     if kept is not None:
         kept.add(outcome)
     if outcome.result is None:
-        failed[outcome.case_id] = CaseFailure(outcome.case_id, outcome.reason, outcome.cause)
+        failed[outcome.case_id] = CaseFailure(
+            outcome.case_id, outcome.reason, outcome.cause, outcome.remedies
+        )
     else:
         found[outcome.case_id] = outcome.result
 

@@ -37,7 +37,7 @@ from distributed import (
 )
 from distributed.security import Security
 
-from napari_mamamia.core.errors import ClusterError, MissingExtraError
+from napari_mamamia.core.errors import ClusterError, MissingExtraError, Remedy
 from napari_mamamia.core.program.system import end_process
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.own_paths import own_folder
@@ -100,11 +100,13 @@ def _too_late(place: Place) -> ClusterError:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but none answered within "
             f"{place.patience_s:g} s: check the address and that the scheduler runs, or leave it "
-            "out and use --workers"
+            "out and use workers of this computer",
+            remedies=(Remedy("workers"),),
         )
     return ClusterError(
-        f"expected {place.workers} worker process(es) within {place.patience_s:g} s, got none yet: "
-        "this computer may be too busy; give fewer with --workers, or leave them out"
+        f"expected {place.workers} worker processes within {place.patience_s:g} s, found none yet: "
+        "this computer may be too busy; use fewer workers, or none",
+        remedies=(Remedy("workers"),),
     )
 
 
@@ -203,13 +205,12 @@ class _Run(Generic[R]):
         if self._is_lost or self._client.status != "running":
             return (
                 f"the scheduler {self._place.scheduler or 'of the local workers'} went away before "
-                "the case was done: start it again and continue with --resume"
+                "the case was done: start it again, then continue this run"
             )
         alone = self._census.seconds_without_workers()
         if alone > self._place.patience_s:
             return (
-                f"no worker was connected for {alone:.0f} s: start workers and continue with "
-                "--resume"
+                f"no worker was connected for {alone:.0f} s: start workers, then continue this run"
             )
         return ""
 
@@ -283,11 +284,13 @@ def _make_connect_error(place: Place, error: Exception) -> ClusterError:
     if place.scheduler:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
-            "check the address and that the scheduler runs, or leave it out and use --workers"
+            "check the address and that the scheduler runs, or leave it out and use workers of "
+            "this computer",
+            remedies=(Remedy("workers"),),
         )
     return ClusterError(
-        f"expected {place.workers} worker process(es) on this machine, but they cannot be started "
-        f"({error}): leave out --workers to score in one process"
+        f"expected {place.workers} worker processes on this machine, but they cannot be started "
+        f"({error}): leave the workers out to score in one process"
     )
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.errors import Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import sweep_below
@@ -31,7 +31,6 @@ _WITHOUT_RESUME: Final = frozenset(
     }
 )
 """Commands that start anew or not at all."""
-_RESUMING: Final = ", continue the run that made it with --resume,"
 
 
 class Existing(StrEnum):
@@ -76,10 +75,12 @@ def claim_folder(
             f"cannot use {folder} as output folder ({error.strerror}): choose another one"
         ) from error
     if not is_empty and existing is Existing.REFUSE:
-        resumed = "" if command in _WITHOUT_RESUME else _RESUMING
+        has_resume = command not in _WITHOUT_RESUME
+        resumed = ", continue the run that made it," if has_resume else ""
         raise SaveConflictError(
             f"{folder} is not empty{_say_run(folder)}: choose a new folder{resumed} or replace its "
-            "files with --overwrite"
+            "files",
+            remedies=(*(Remedy("resume"),) * has_resume, Remedy("overwrite")),
         )
     if not is_empty and existing is Existing.RESUME:
         _require_same_run(folder, command, parameters)
@@ -153,12 +154,14 @@ def _require_same_run(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(
             f"{folder} holds files but no readable {RUN_FILE}, so it cannot be resumed: choose a "
-            "new folder, or replace its files with --overwrite"
+            "new folder, or replace its files",
+            remedies=(Remedy("overwrite"),),
         ) from error
     if not same:
         raise SaveConflictError(
             f"{folder} holds the results of another run ({_list_changes(run, command, parameters)}"
-            "): choose a new folder, or replace its files with --overwrite"
+            "): choose a new folder, or replace its files",
+            remedies=(Remedy("overwrite"),),
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.errors import Remedy, SaveConflictError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lines
 from napari_mamamia.io.files.record_codec import RecordCodec
@@ -36,12 +36,12 @@ class ResultStore(Generic[R]):
     def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
         if existing is Existing.REFUSE and path.exists():
             raise SaveConflictError(
-                f"{path} holds the results of an earlier run: continue it with --resume, or "
-                "replace it with --overwrite"
+                f"{path} holds the results of an earlier run: continue it, or replace it",
+                remedies=(Remedy("resume"), Remedy("overwrite")),
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
         self._key = work.key
-        self._codec = RecordCodec(work.result_type, "run without --resume")
+        self._codec = RecordCodec(work.result_type, "start the run anew")
 
     def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
         """Find the results of earlier runs that still hold, by case id."""

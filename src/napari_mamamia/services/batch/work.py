@@ -7,7 +7,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
-from napari_mamamia.core.errors import FormatError, MamamiaError, refusal_text
+from napari_mamamia.core.errors import (
+    FormatError,
+    MamamiaError,
+    Remedy,
+    list_remedies,
+    refusal_text,
+)
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.checksums import sha256_of
@@ -156,6 +162,7 @@ class Outcome(Generic[R]):
     reason: str = ""
     prints: tuple[FilePrint | None, ...] = ()
     cause: FailureCause = FailureCause.ERROR
+    remedies: tuple[Remedy, ...] = ()
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
@@ -169,7 +176,7 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
         result = work.function(inputs, work.settings)
         return Outcome(inputs.case_id, result, "", prints)
     except MamamiaError as error:
-        return Outcome(inputs.case_id, reason=str(error))
+        return Outcome(inputs.case_id, reason=str(error), remedies=list_remedies(error))
     except OSError as error:
         return Outcome(inputs.case_id, reason=refusal_text(error))
     except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import do_abreast, report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
@@ -138,8 +138,9 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
     if label is not None and labels.values and not voxels.any():
         there = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise CaseError(
-            f"expected the value {label:g} in the mask of {case.case_id}, got only {there}: name "
-            "one that is there with --label, or leave it out"
+            f"expected the value {label:g} in the mask of {case.case_id}, found only {there}: name "
+            "one that is there, or no value",
+            remedies=(Remedy("label", ("VALUE",)),),
         )
     return voxels
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.choices import Task, UnusableRule
-from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.challenge.challenge_file import (
@@ -169,13 +169,18 @@ def _require_enough(settings: ChallengeSettings) -> None:
     has_masks = settings.reference is not None or settings.images is not None
     if settings.task.wants_responses and settings.clinical is None:
         raise CaseError(
-            "expected a clinical table with pcr for a challenge of responses, got none: give "
-            "--clinical FILE"
+            "expected a clinical table with pcr for a challenge of responses, found none: give one",
+            remedies=(Remedy("clinical", ("FILE",)),),
         )
     if settings.task.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
-            "expected reference masks or a list of cases, got neither: give --reference DIR, "
-            "--images DATASET, or --cases FILE for a challenge of tables alone"
+            "expected reference masks or a list of cases, found neither: give the "
+            "masks, the images' data set, or the cases' ids for a challenge of tables alone",
+            remedies=(
+                Remedy("reference", ("DIR",)),
+                Remedy("images", ("DATASET",)),
+                Remedy("cases", ("FILE",)),
+            ),
         )
 
 
@@ -194,11 +199,13 @@ def _find_references(
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
         if not masks and settings.task.wants_masks:
             raise FormatError(
-                f"expected reference masks in {data_set.root}, found none: give --reference DIR"
+                f"expected reference masks in {data_set.root}, found none: give their folder",
+                remedies=(Remedy("reference", ("DIR",)),),
             )
     if len({mask.parent for mask in masks.values()}) > 1:
         raise FormatError(
-            "expected all reference masks in one folder, found several: give --reference DIR"
+            "expected all reference masks in one folder, found several: give their folder",
+            remedies=(Remedy("reference", ("DIR",)),),
         )
     return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
 

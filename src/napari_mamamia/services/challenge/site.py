@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import SiteShare
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
@@ -117,8 +117,9 @@ def evaluate_site(
         )
     if site.share is SiteShare.CASES and site.key is None:
         raise CaseError(
-            "expected a key for the codes of cases, got none: give --key FILE, a file that stays "
-            "at the site"
+            "expected a key for the codes of cases, found none: give the file of a key, "
+            "which stays at the site",
+            remedies=(Remedy("key", ("FILE",)),),
         )
     digests = [
         _find_digest(model, files.pairs, site.digests or {})
@@ -188,8 +189,9 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
         )
     if not asked and not from_masks:
         raise CaseError(
-            f"expected to know which model made the masks of {model.name}, but no file beside them "
-            f"tells: give --digest {model.name}=SHA256, the same at every site"
+            f"expected to know which model made the masks of {model.name}, but no file next to "
+            "them states it: give the model's SHA-256, the same at every site",
+            remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
     return asked or from_masks
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.errors import ArgumentError, FormatError
+from napari_mamamia.core.errors import ArgumentError, FormatError, Remedy
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.data_set.named_columns import NamedTable, read_named_columns
 from napari_mamamia.io.tables.spreadsheets import write_sheet
@@ -79,7 +79,8 @@ def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
     if len(parts) < 2 or len({part.name for part in parts}) < len(parts):
         raise ArgumentError(
             f"expected two parts or more, each with a name of its own, got {', '.join(texts)}: "
-            "give --part for each"
+            "name each part",
+            remedies=(Remedy("part", ("NAME=SHARE",)),),
         )
     return tuple(parts)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import ExportFormat
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
@@ -367,8 +367,9 @@ def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> Non
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
                 f"expected axes at right angles for {name}, whose programs read with SimpleITK, "
-                f"but those of {case_id} are sheared: export a copy (mamamia straighten DATASET "
-                "--out DIR), or leave that format out"
+                f"but those of {case_id} are sheared: export a straightened copy, or leave that "
+                "format out",
+                remedies=(Remedy(command="straighten"),),
             )
 
 
@@ -377,7 +378,7 @@ def _note_shear(case_id: str, grid: Grid) -> tuple[str, ...]:
         return ()
     return (
         f"the axes of {case_id} are not at right angles (sheared), and programs built on ITK cannot"
-        " read its files; a copy at right angles: mamamia straighten DATASET --out DIR",
+        " read its files; straighten the data set for a copy at right angles",
     )
 
 
@@ -388,8 +389,9 @@ def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
     if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):
         raise CaseError(
             "expected a case id that does not tell the patient, but it holds a word of the "
-            "patient's name, number or birth date: import the study under another id "
-            "(mamamia import DICOM --case ID --out DATASET), and export that"
+            "patient's name, number or birth date: import the study under another id, "
+            "and export that",
+            remedies=(Remedy(command="import"),),
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from napari_mamamia.annotations.harmonise import harmonised
 from napari_mamamia.core.choices import ExportFormat, FuseRule
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
@@ -66,7 +66,8 @@ def n_channels(plan: ExportPlan) -> int:
         few = min(counts, key=lambda case_id: counts[case_id])
         raise CaseError(
             f"nnU-Net needs one number of channels, but {few} has {least} phases and {most} has "
-            f"{counts[most]}: choose how many phases it gets, such as --channels {least}"
+            f"{counts[most]}: choose how many phases it gets",
+            remedies=(Remedy("channels", (f"{least}",)),),
         )
     if n_phases is not None and not 1 <= n_phases <= least:
         raise CaseError(
@@ -153,8 +154,8 @@ def _dropped_labels(work: CaseWork) -> Iterator[str]:
         if n_voxels:
             yield (
                 f"the challenge's file of {work.files.case_id} holds label 1 alone: {n_voxels} "
-                f"voxel(s) of other labels of {mask.name} are background in it; if they are tumour "
-                "too, map them to 1 with --label-map"
+                f"voxels of other labels of {mask.name} are background in it; if they are tumour "
+                "too, map these labels to 1"
             )
 
 
@@ -193,7 +194,8 @@ def _require_nnunet(plan: ExportPlan) -> None:
     if len(names) > 1 and settings.fuse is FuseRule.NONE:
         raise CaseError(
             f"nnU-Net trains on one mask of each case, got {len(names)} sets "
-            f"({', '.join(names)}): choose one, or fuse them with --fuse majority"
+            f"({', '.join(names)}): choose one, or fuse them",
+            remedies=(Remedy("fuse", ("majority",)),),
         )
     values = [value for value, _ in label_names(settings)]
     if values != list(range(1, len(values) + 1)):

@@ -11,7 +11,7 @@ from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.annotations.harmonise import map_labels
 from napari_mamamia.core.case import LabelMap, is_soft
 from napari_mamamia.core.choices import FuseRule
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
@@ -91,7 +91,8 @@ def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
     if label is None and len(labels.values) > 1 and not is_soft(labels.crop):
         raise CaseError(
             f"{labels.source} holds {len(labels.values)} labels ({_join_values(labels.values)}): "
-            "choose one with --label, or map them with --label-map"
+            "choose one, or map them to labels",
+            remedies=(Remedy("label", ("VALUE",)), Remedy("label_map", ("FILE",))),
         )
     return voxels
 
@@ -149,7 +150,8 @@ def _run_staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
     if len(values) > 1:
         raise CaseError(
             f"STAPLE estimates one structure, but the masks of case {case_id} hold the labels "
-            f"{', '.join(map(str, values))}: choose one with --label, or --fuse majority"
+            f"{', '.join(map(str, values))}: choose one, or fuse by majority",
+            remedies=(Remedy("label", ("VALUE",)), Remedy("fuse", ("majority",))),
         )
     return staple([mask.labels > 0 for mask in drawn])
 

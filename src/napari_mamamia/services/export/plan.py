@@ -13,7 +13,7 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.data_set.layout import find_masks
@@ -75,15 +75,18 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
         folder's, or something to fuse is missing.
     """
     if not settings.masks:
-        raise CaseError("an export needs masks, got no folder: name one with --masks DIR")
+        raise CaseError(
+            "an export needs masks, got no folder: name one", remedies=(Remedy("masks", ("DIR",)),)
+        )
     if settings.rules and settings.label is not None:
-        raise CaseError("labels come from one rule, got --label and --label-map: leave one out")
+        raise CaseError("labels come from one rule, got one label and a label map: leave one out")
     names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
     if settings.fuse is not FuseRule.NONE:
         if len(names) < 2:
             raise CaseError(
                 f"fusing needs two sets of masks or more, got {len(names)} ({', '.join(names)}): "
-                "name another folder with --masks NAME=DIR"
+                "name another folder",
+                remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
         names.append(settings.fuse.value)
     seen: dict[str, str] = {}
@@ -92,7 +95,8 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
         if names.count(name) > 1 or other != name:
             raise CaseError(
                 f"expected another name for each set of masks, got {other!r} and {name!r}: "
-                "name them with --masks NAME=DIR"
+                "name each set",
+                remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
     return tuple(names)
 

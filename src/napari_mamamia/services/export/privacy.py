@@ -20,7 +20,7 @@ _MAY_TELL = (".nii", ".nii.gz", ".nrrd", ".json")
 
 NOT_SEARCHED = (
     "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
-    "mamamia verify BUNDLE --study DICOM_FOLDER does it"
+    "verify the bundle with the DICOM study to search it"
 )
 
 

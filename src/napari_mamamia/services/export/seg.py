@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import SegmentMaker
-from napari_mamamia.core.errors import CaseError, MissingExtraError
+from napari_mamamia.core.errors import CaseError, MissingExtraError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, software_version
@@ -70,8 +70,8 @@ def _require_seg(plan: ExportPlan) -> None:
     settings = plan.settings
     if settings.study is not None and not settings.study.is_dir():
         raise CaseError(
-            f"expected a DICOM folder at {settings.study} (--study), but there is none: check the "
-            "path"
+            f"expected a DICOM folder at {settings.study}, but there is none: check the path",
+            remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 
 
@@ -188,9 +188,10 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
-            f"DICOM SEG says how a mask was made, but no provenance was found beside the mask of "
-            f"{provenance.case_id} in {mask.name}: say how it was made (--made-by manual, "
-            "semiautomatic or automatic)"
+            f"DICOM SEG says how a mask was made, but no provenance was found next to the mask of "
+            f"{provenance.case_id} in {mask.name}: state whether it was made manually, "
+            "semiautomatically or automatically",
+            remedies=tuple(Remedy("made_by", (making,)) for making in _SAID),
         )
     if provenance.maker in (Maker.MODEL, Maker.PHANTOM):
         return SegmentMeaning("AUTOMATIC", provenance.name, provenance.software)
@@ -237,8 +238,9 @@ def dicom_phases(
     if first.name.lower().endswith(VOLUME_SUFFIXES):
         raise CaseError(
             f"a DICOM SEG refers to the DICOM images that it was drawn on, but case "
-            f"{files.case_id} is {first.name}: name the folder of its study (--study "
-            "DICOM_FOLDER), or leave DICOM out"
+            f"{files.case_id} is {first.name}: name the folder of its study, or leave "
+            "DICOM out",
+            remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
     return files.phases
 
@@ -271,7 +273,7 @@ def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[st
 DICOM_SEG: Final = FormatSpec(
     title="DICOM SEG",
     tip="Coded segmentations that a PACS takes (highdicom)",
-    purpose="PACS and DICOM viewers; with `--study` it refers to the source images",
+    purpose="PACS and DICOM viewers; with the DICOM study it refers to the source images",
     folders=(_FOLDER, IDENTIFIED_FOLDER),
     describe=_describe_seg,
     write=_write_seg,

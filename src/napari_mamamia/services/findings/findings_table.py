@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.answers import NOTHING_KNOWN, CaseFacts, LesionFacts
 from napari_mamamia.core.blinding import Hidden
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import MamamiaError, list_remedies
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
@@ -112,7 +112,8 @@ def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTab
         try:
             described.append(_describe_case(opened, form, record, with_mask=True))
         except (MamamiaError, OSError) as error:
-            failures.append(CaseFailure(record.case_id, str(error)))
+            remedies = list_remedies(error)
+            failures.append(CaseFailure(record.case_id, str(error), remedies=remedies))
             described.append(_describe_case(opened, form, record, with_mask=False))
     report_progress(len(records), max(len(records), 1), "Measured")
     columns = _list_columns(form, described)

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, MamamiaError
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    GridMismatchError,
+    MamamiaError,
+    Remedy,
+    list_remedies,
+)
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.core.reorientation import reorientation_to
@@ -149,7 +156,7 @@ def ftv_from_segs(
             case = reader.case_of(analysis)
             rows.extend(_count_under(case, analysis, name).rows)
         except MamamiaError as error:
-            failures.append(CaseFailure(name, str(error)))
+            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     columns = [column.name for column in fields(FtvFromRow)]
     overwrite = existing is not Existing.REFUSE
     cells = [astuple(row) for row in rows]
@@ -173,7 +180,8 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
             else:
                 n_others += 1
         except MamamiaError as error:
-            failures.append(CaseFailure(str(path.relative_to(source)), str(error)))
+            name = str(path.relative_to(source))
+            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     if n_others:
         reason = f"{n_others} file(s) left out: no DICOM SEG; give a folder of UCSF's SEGs alone"
         failures.append(CaseFailure(source.name, reason))
@@ -215,7 +223,8 @@ class _CaseReader:
             listed = ", ".join(files.case_id for files in fitting)
             raise CaseError(
                 f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, got "
-                f"{len(fitting)} with its pixels and place ({listed}): name one with --case"
+                f"{len(fitting)} with its pixels and place ({listed}): name one",
+                remedies=(Remedy("case", ("ID",)),),
             )
         raise CaseError(
             f"expected a case with the pixels and place of the SEG of patient "

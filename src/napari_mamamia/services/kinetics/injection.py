@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.kinetics.bolus import bolus_arrival_s
 from napari_mamamia.kinetics.curves import region_curve
@@ -31,7 +31,8 @@ def injection_rule(case: Case, source: str) -> TimingRule:
         if case.scan.injection_s is None:
             raise CaseError(
                 f"expected the time of the injection in the headers of {case.case_id}, got none: "
-                "give it in seconds (--injection SECONDS), or take another timing"
+                "give it in seconds, or take another timing",
+                remedies=(Remedy("injection", ("SECONDS",)),),
             )
         return TimingRule(Timing.INJECTION, case.scan.injection_s)
     arrival = vessel_arrival_s(case, source)

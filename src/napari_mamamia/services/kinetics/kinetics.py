@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
@@ -110,7 +110,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     if mask_path is None:
         raise CaseError(
             f"expected a mask of {inputs.case_id}, but there is none in "
-            f"{settings.mask_name}: give a folder of masks with --masks"
+            f"{settings.mask_name}: give a folder of masks",
+            remedies=(Remedy("masks", ("DIR",)),),
         )
     case = load_case(inputs.sources, inputs.record)
     source = times_source(case, inputs.sources, inputs.record)

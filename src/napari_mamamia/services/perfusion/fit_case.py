@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
@@ -181,7 +181,8 @@ def _find_arrival(
     if mean is None:
         raise CaseError(
             f"expected a mask with voxels for {case.case_id}, whose curve tells when contrast "
-            "arrives, got none: add one (--masks), or give the arrival in seconds (--arrival)"
+            "arrives, found none: add one, or give the arrival in seconds",
+            remedies=(Remedy("masks", ("DIR",)), Remedy("arrival", ("SECONDS",))),
         )
     arrival_s = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)
     return arrival_s, "fitted to the mask's mean curve"

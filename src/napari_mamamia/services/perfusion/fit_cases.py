@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictError
+from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy, SaveConflictError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
@@ -85,7 +85,8 @@ def perfusion_inputs(
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
             f"expected a T1 map for each of {len(cases)} cases, got the one file "
-            f"{settings.t10_map}: name a folder of maps ID.nii.gz, or one case with --case"
+            f"{settings.t10_map}: name a folder of maps ID.nii.gz, or one case",
+            remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
         )
     inputs = []
     for one in cases:
@@ -316,10 +317,13 @@ def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Sp
     repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
     flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
     if repetition is None or flip is None:
-        missing = "repetition time (--tr)" if repetition is None else "flip angle (--flip-angle)"
+        option, missing = (
+            ("tr", "repetition time") if repetition is None else ("flip_angle", "flip angle")
+        )
         raise CaseError(
             f"expected TR and flip angle of {inputs.case_id} in the clinical table "
-            f"(repetition_time in ms, flip_angle in degrees), got no {missing}: type it in"
+            f"(repetition_time in ms, flip_angle in degrees), found no {missing}: type it in",
+            remedies=(Remedy(option, ("NUMBER",)),),
         )
     require_dynamic_flip(flip)
     words = ["typed in" if is_typed else "clinical table" for is_typed in typed]
@@ -377,7 +381,8 @@ def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) 
         return
     raise SaveConflictError(
         f"expected no file or this run's own at {path}, got another one: it was kept; move it "
-        "away, or replace all maps with --overwrite"
+        "away, or replace all maps",
+        remedies=(Remedy("overwrite"),),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.choices import TissueModel
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
 from napari_mamamia.kinetics.perfusion.spoiled_echo import require_t1
@@ -73,8 +73,13 @@ class PerfusionSettings:
         if sum(sources) != 1:
             raise CaseError(
                 "expected one source of T1 before contrast, got "
-                f"{sum(sources) or 'none'}: give --t10 SECONDS, --t10 MAP, or --vfa with "
-                "--vfa-angles"
+                f"{sum(sources) or 'none'}: give T1 in seconds, a map of T1, or images of several "
+                "flip angles with these angles",
+                remedies=(
+                    Remedy("t10", ("SECONDS",)),
+                    Remedy("t10", ("MAP",)),
+                    Remedy("vfa_angles", ("DEGREES",)),
+                ),
             )
         if self.t10_s is not None:
             require_t1(self.t10_s)

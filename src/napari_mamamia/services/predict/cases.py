@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import FormatError, MamamiaError, SaveConflictError
+from napari_mamamia.core.errors import FormatError, MamamiaError, Remedy, SaveConflictError
 from napari_mamamia.core.progress import part
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
@@ -73,7 +73,8 @@ def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
         return
     raise SaveConflictError(
         f"{target} is not the mask that this run wrote: it was made or changed by something else "
-        "since, and was kept; move it away, or replace all masks with --overwrite"
+        "since, and was kept; move it away, or replace all masks",
+        remedies=(Remedy("overwrite"),),
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.choices import FusionRule, TieRule
-from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError
+from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError, Remedy
 from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
@@ -357,7 +357,8 @@ def require_fusible(names: Sequence[str]) -> None:
         raise ModelError(
             f"models that are fused should have different names, but {', '.join(twice)} comes more "
             "than once: name each model once; add another model of that name under a name of its "
-            "own (mamamia models add PATH --name NAME)"
+            "own",
+            remedies=(Remedy(command="models add"),),
         )
 
 

@@ -170,16 +170,16 @@ def _require_different(members: Sequence[Segmenter]) -> None:
 def _require_no_network_choices(name: str, choices: RunChoices) -> None:
     """Raise `ModelError` where a choice would be passed over in silence."""
     asked = {
-        f"--device {choices.device}": choices.device in ("cuda", "mps"),
-        f"--backend {choices.backend}": choices.backend == "openvino",
-        "--folds": bool(choices.folds),
-        "--step": choices.step != RunChoices().step,
-        "--no-mirroring": not choices.mirroring,
-        "--no-postprocessing": not choices.postprocessing,
-        "--recipe": bool(choices.recipe),
-        "--fit-time": bool(choices.give_up),
-        "--fast": choices.fast,
-        "--probability": choices.keep_probability,
+        f"the device {choices.device}": choices.device in ("cuda", "mps"),
+        f"the backend {choices.backend}": choices.backend == "openvino",
+        "folds": bool(choices.folds),
+        "a tile step": choices.step != RunChoices().step,
+        "no mirroring": not choices.mirroring,
+        "no postprocessing": not choices.postprocessing,
+        "a recipe": bool(choices.recipe),
+        "a time to fit in": bool(choices.give_up),
+        "fast": choices.fast,
+        "a probability map": choices.keep_probability,
     }
     flags = ", ".join(option for option, is_asked in asked.items() if is_asked)
     if flags:

@@ -99,7 +99,7 @@ def offers_text(found: Sequence[Offer]) -> str:
     if not found:
         return ""
     listed = "; ".join(offer.text for offer in found)
-    return f"other models here that would fit: {listed} (choose one with --model)"
+    return f"other models here that would fit: {listed} (choose one)"
 
 
 def with_offers(

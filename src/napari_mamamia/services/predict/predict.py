@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.case import Case, LabelMap, Mask
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, Remedy
 from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import (
@@ -123,8 +123,9 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     """
     if prediction.probability is None:
         raise ModelError(
-            f"{prediction.case_id}: a probability should be saved, but the model gave none: leave "
-            "--probability out, or choose a trained model"
+            f"{prediction.case_id}: a probability should be saved, but the model gave none: do "
+            "not save it, or choose a trained model",
+            remedies=(Remedy("model"),),
         )
     steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)
     steps /= np.float32(_STEPS_OF_ONE)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
@@ -68,13 +68,14 @@ class RankInputs:
     def __post_init__(self) -> None:
         if bool(self.algorithms) == (self.table is not None):
             raise ValueError(
-                "expected tables of algorithms, or one table of all with --table, got "
+                "expected tables of algorithms, or one table of all, got "
                 f"{'both' if self.algorithms else 'neither'}: give one of them"
             )
         if self.table is not None and (self.metrics or self.clinical):
             raise ValueError(
-                "expected --metric and --clinical with a table for each algorithm, got them with "
-                "--table: write a column metric into it, or give the tables one by one"
+                "expected a metric and a clinical table with a table for each algorithm, got them "
+                "with one table of all: write a column metric into it, or give the tables one by "
+                "one"
             )
 
     @property
@@ -176,7 +177,8 @@ def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
             for one, columns in zip(inputs.algorithms, read, strict=True)
         )
         raise FormatError(
-            f"expected one metric in all tables, found {seen}: name the column with --metric"
+            f"expected one metric in all tables, found {seen}: name the column",
+            remedies=(Remedy("metric", ("COLUMN",)),),
         )
     profiles = dict.fromkeys(profile for one in read for profile in one.profiles)
     if len(profiles) > 1:
@@ -299,7 +301,8 @@ def _read_rows(path: Path, profile: Profile, spelled: Mapping[str, str]) -> list
     if read.profiles and read.profiles != (profile.name,):
         raise FormatError(
             f"expected scores under the profile {profile.name} in {path}, found "
-            f"{', '.join(read.profiles)}: choose that with --profile"
+            f"{', '.join(read.profiles)}: choose that profile",
+            remedies=(Remedy("profile", read.profiles),),
         )
     if read.profiles and path.suffix.lower() == ".csv":
         scored = {case_key(row.case_id): row for row in read_case_scores(path)}

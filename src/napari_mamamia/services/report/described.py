@@ -6,7 +6,7 @@ from typing import Final
 
 from napari_mamamia.core.answers import Answer, Answers, CaseFacts, LesionFacts, Place
 from napari_mamamia.core.blinding import Hidden
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.form import FieldScope, Form, Measure
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
@@ -152,7 +152,8 @@ def _choose_record(
         names = ", ".join(sorted(one.reader for one in chosen))
         raise CaseError(
             f"expected the findings of one reader of {case_id}, got those of {names}: name the one "
-            "who reports (--reader)"
+            "who reports",
+            remedies=(Remedy("reader", ("NAME",)),),
         )
     others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
     remarks = (f"the findings of {others} are not in this report",) if others else ()

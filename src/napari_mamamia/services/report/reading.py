@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
@@ -225,7 +225,8 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
         names = ", ".join(one.name for one in refined)
         raise CaseError(
             f"expected the mask of one reader of {files.case_id}, got those of {names}: name the "
-            "one who reports (--reader), or a folder of masks (--masks)"
+            "one who reports, or a folder of masks",
+            remedies=(Remedy("reader", ("NAME",)), Remedy("masks", ("DIR",))),
         )
     if refined:
         return ReportMask(refined[0].path, f"drawn by {refined[0].name}", refined[0].name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.answers import Side
 from napari_mamamia.core.choices import SegmentMaker
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.form import PRIVATE_SCHEME, FieldScope
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -72,8 +72,8 @@ def require_dicom(choice: DicomChoice) -> None:
     load_highdicom()
     if choice.study is not None and not choice.study.is_dir():
         raise CaseError(
-            f"expected a DICOM folder at {choice.study} (--study), but there is none: check "
-            "the path"
+            f"expected a DICOM folder at {choice.study}, but there is none: check the path",
+            remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 
 
@@ -150,8 +150,9 @@ def _find_phases(reading: CaseReading, choice: DicomChoice) -> tuple[PhaseSource
     phases = dicom_phases(reading.files, choice.study, choice.n_cases)
     if not phases:
         raise CaseError(
-            f"expected DICOM phases of {reading.case.case_id}, got none: check the folder of its "
-            "study (--study)"
+            f"expected DICOM phases of {reading.case.case_id}, found none: check the folder of its "
+            "study",
+            remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
     return phases
 

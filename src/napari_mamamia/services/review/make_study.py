@@ -190,8 +190,8 @@ def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
         bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
         return f"Bound keys of leads: {bound}"
     return (
-        "No lead's key is bound: whoever can write in the folder can pass for a lead, and `mamamia "
-        "review verify` will say so. Begin anew with --key NAME to bind one, better three."
+        "No lead's key is bound: whoever can write in the folder can pass for a lead, and the "
+        "verification will report it. Begin anew with the keys of leads, better of three."
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.blinding import Blinding, Hidden
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.review import Role
 from napari_mamamia.io.review.store import EventStore, FolderStore
 from napari_mamamia.reviewing.states import Act, CaseState
@@ -61,7 +61,10 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
         why = "the site is hidden in this study"
         if shown.hides(Hidden.OTHER_READERS):
             why = "readers of this study do not see each other"
-        raise CaseError(f"expected the name of who asks, since {why}, got none: add --reader NAME")
+        raise CaseError(
+            f"expected the name of the person who asks, since {why}, got none: give it",
+            remedies=(Remedy("reader", ("NAME",)),),
+        )
     session = ReviewSession(store, who, home)
     if has_sight(session):
         return
@@ -70,7 +73,8 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
         why = "still reads cases of this study" if is_judge else "is neither lead nor adjudicator"
         raise CaseError(
             f"expected a reason, since {session.reader.name} {why} and would no longer be blind, "
-            'got none: let a lead do it, or add --unblind "REASON", which everybody will see'
+            "got none: let a lead do it, or give a reason, which everybody will see",
+            remedies=(Remedy("unblind", ("REASON",)),),
         )
     session.add_to_study(Act.UNBLIND, text=reason.strip(), shown=list(shown.names))
     session.close()

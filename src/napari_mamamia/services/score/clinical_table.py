@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from textwrap import wrap
 from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
@@ -70,12 +69,17 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
         lines += _wrap_lines("proposed", text)
     lines += _wrap_lines(
         "to do",
-        "write what is proposed to a file, look at it, and give it with --columns FILE (or keep it "
-        f"as {COLUMNS_FILE} beside the table):",
+        "write the proposal to a file, check it, and give it as the columns of the table (or keep "
+        f"it as {COLUMNS_FILE} next to the table)",
     )
-    lines.append(f"    mamamia clinical {quote(str(path))} --write-columns FILE")
     lines += _wrap_lines("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
-    raise FormatError("\n".join(lines))
+    raise FormatError(
+        "\n".join(lines),
+        remedies=(
+            Remedy(command="clinical", values=(str(path),)),
+            Remedy("columns", ("FILE",)),
+        ),
+    )
 
 
 def _wrap_lines(title: str, text: str) -> list[str]:

@@ -47,9 +47,7 @@ LOOKED_AT: Final = (
     ScoreStatus.GRID_MISMATCH,
 )
 """Cases that have a reference to say why they failed."""
-_NO_IMAGES: Final = (
-    "Low contrast was not looked for: no images were given (mamamia score --images DATASET)."
-)
+_NO_IMAGES: Final = "Low contrast was not checked: no data set with images was given."
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.choices import Task
-from napari_mamamia.core.errors import CaseError, MamamiaError, ModelError
+from napari_mamamia.core.errors import CaseError, MamamiaError, ModelError, Remedy, list_remedies
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.program.system import is_root
 from napari_mamamia.core.progress import report_progress
@@ -34,6 +35,11 @@ from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.predict.predict import SavedPrediction
 
 LOGS = "logs"
+
+_RAISED_LIMITS: Final = {
+    Ending.TIME: (Remedy("time_limit", ("SECONDS",)),),
+    Ending.MEMORY: (Remedy("memory_limit", ("GB",)),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
                 patient, grid = _prepare_case(files, work / "staged")
                 ready.append((files, patient, grid))
             except MamamiaError as error:
-                outcomes.append(_make_failure(files.case_id, str(error)))
+                outcomes.append(_make_failure(files.case_id, error))
         if not ready:
             return tuple(outcomes)
         log = _log_file(run, part.log_name, [files.case_id for files, _, _ in ready])
@@ -166,10 +172,13 @@ def _collect_outcomes(
     """Look at what was written and save it; nothing is taken of a run that did not finish."""
     ids = [files.case_id for files, _, _ in ready]
     if ended.ending is not Ending.FINISHED:
-        limit = ended.ending is Ending.TIME
-        cause = FailureCause.TIME_LIMIT if limit else FailureCause.ERROR
+        cause = FailureCause.TIME_LIMIT if ended.ending is Ending.TIME else FailureCause.ERROR
         reason = f"{ended.reason} ({LOGS}/{part.log_name}.txt)"
-        return [_make_failure(case_id, reason, cause) for case_id in ids]
+        remedies = _RAISED_LIMITS.get(ended.ending, ())
+        return [
+            CaseOutcome(case_id, failure=CaseFailure(case_id, reason, cause, remedies))
+            for case_id in ids
+        ]
     responses: dict[str, Response] = {}
     notes: tuple[str, ...] = ()
     if run.task.wants_responses:
@@ -177,7 +186,7 @@ def _collect_outcomes(
             all_responses, notes = take_responses(output, ids)
             responses = {response.case_id: response for response in all_responses}
         except ModelError as error:
-            return [_make_failure(case_id, str(error)) for case_id in ids]
+            return [_make_failure(case_id, error) for case_id in ids]
     outcomes = []
     for files, _, grid in ready:
         case_notes = tuple(note for note in notes if note.startswith(f"{files.case_id}: "))
@@ -192,7 +201,7 @@ def _collect_outcomes(
                 CaseOutcome(files.case_id, saved, responses.get(files.case_id), notes=case_notes)
             )
         except MamamiaError as error:
-            outcomes.append(_make_failure(files.case_id, str(error)))
+            outcomes.append(_make_failure(files.case_id, error))
     return outcomes
 
 
@@ -236,10 +245,9 @@ def _save_mask(
     return SavedPrediction(files.case_id, target, mask.volume_mm3, ended.seconds, checked.notes)
 
 
-def _make_failure(
-    case_id: str, reason: str, cause: FailureCause = FailureCause.ERROR
-) -> CaseOutcome:
-    return CaseOutcome(case_id, failure=CaseFailure(case_id, reason, cause))
+def _make_failure(case_id: str, error: MamamiaError) -> CaseOutcome:
+    failure = CaseFailure(case_id, str(error), remedies=list_remedies(error))
+    return CaseOutcome(case_id, failure=failure)
 
 
 def _log_file(run: SubmissionRun, name: str, case_ids: Sequence[str]) -> Path:

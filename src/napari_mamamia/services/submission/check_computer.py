@@ -157,7 +157,7 @@ def isolation() -> Iterator[Finding]:
     for room in check.usable:
         yield Finding("isolation", room.text)
     if is_root():
-        text = "this is root: foreign programs run with --as-root only, better as another account"
+        text = "this is root: foreign programs run only if you allow it, better as another account"
         yield Finding("account", text, State.NOTE)
     if not check.usable:
         reasons = "; ".join(without_names(reason) for reason in check.reasons)

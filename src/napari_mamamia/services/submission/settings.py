@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_mamamia.core.choices import IsolationKind, Task
-from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.errors import ModelError, Remedy
 from napari_mamamia.segmentation.submission.external import Submission
 from napari_mamamia.segmentation.submission.isolation import (
     CHALLENGE_IMAGE,
@@ -65,7 +65,8 @@ def require_device(submission: Submission, settings: SubmissionSettings) -> None
         raise ModelError(
             f"{submission.name} asks for CUDA by name ({submission.asks_for_cuda}), but this "
             "computer has no NVIDIA graphics card: run it on one that has, or on the processor, "
-            "which is slow, with --cuda-on-processor"
+            "which is slow",
+            remedies=(Remedy("cuda_on_processor"),),
         )
 
 
@@ -94,7 +95,7 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
         return open_room, tried
     reasons = "; ".join(tried) or "running without isolation was asked for"
     raise ModelError(
-        "a submission is a foreign program and runs in a closed room, but there is none "
-        f"({reasons}): install bubblewrap, or agree with --consent-no-isolation that it can read, "
-        "change and send whatever you can"
+        f"a submission is a foreign program and runs in a sandbox, but there is none ({reasons}): "
+        "install bubblewrap, or agree that it can read, change and send whatever you can",
+        remedies=(Remedy("consent_no_isolation"),),
     )

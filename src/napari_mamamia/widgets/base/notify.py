@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 from napari.utils.notifications import show_error, show_warning
 from qtpy.QtCore import QObject, Signal
 
-from napari_mamamia.core.errors import MamamiaError, drop_options
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Cancelled
 from napari_mamamia.core.texts import tr
 
@@ -52,7 +52,7 @@ def outcome_of(work: Callable[[], T]) -> Outcome[T]:
 def plain_text(error: Exception) -> str:
     """Return what the user reads of an error: our own messages as they are, others explained."""
     if isinstance(error, MamamiaError):
-        return drop_options(str(error))
+        return str(error)
     if isinstance(error, MemoryError):
         return tr(
             "there is not enough memory for this: close other programs or layers and try again"

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import drop_options
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -134,7 +133,7 @@ class ReportFlow(WindowPart):
         if count == 1:
             lines = [tr("{case_id} is written.", case_id=summary.reports[0].case_id)]
         failures = summary.failures
-        lines += [f"{one.case_id}: {drop_options(one.reason)}" for one in failures[:_MOST_LINES]]
+        lines += [f"{one.case_id}: {one.reason}" for one in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:
             lines.append(tr("… and {n} more", n=len(failures) - _MOST_LINES))
         self.page.show_result(

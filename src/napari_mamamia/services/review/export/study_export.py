@@ -14,6 +14,7 @@ from napari_mamamia.core.errors import (
     CaseError,
     FormatError,
     MamamiaError,
+    Remedy,
     SaveConflictError,
     SaveError,
 )
@@ -165,7 +166,8 @@ def _require_choice(choice: ExportChoice) -> None:
     if ReviewFormat.MRMC in choice.formats and not choice.rating:
         raise CaseError(
             "expected the question whose answers are the ratings of an MRMC table, got none: name "
-            "one that is answered by numbers (--rating), such as assessment"
+            "one that is answered by numbers, such as assessment",
+            remedies=(Remedy("rating", ("QUESTION",)),),
         )
 
 

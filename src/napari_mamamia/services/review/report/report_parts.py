@@ -136,7 +136,9 @@ def make_disputes(
             "second; the bar is 10 mm."
         )
     if gallery.n_left_out:
-        says.append(f"{gallery.n_left_out} case(s) have no picture here: see --pictures.")
+        says.append(
+            f"{gallery.n_left_out} of the cases have no picture here: the report is limited."
+        )
     pictures = [
         ReportFigure(
             one.picture.case_id,

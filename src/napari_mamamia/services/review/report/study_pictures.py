@@ -97,7 +97,7 @@ def _open_images(images: Path | None) -> tuple[DataSet | None, list[str], list[s
     try:
         return Share(images).run(_find_images), [], []
     except (FileNotFoundError, NotADirectoryError):
-        return None, ["no images are shown: the data set is elsewhere now; name it by --images"], []
+        return None, ["no images are shown: the data set has moved; name its folder"], []
     except (MamamiaError, OSError) as error:
         return None, [], [f"no images are shown: {error}"]
 

@@ -1,0 +1,41 @@
+"""Remedies of an error, as they are typed on the command line."""
+
+import shlex
+from collections.abc import Iterable
+from typing import Final
+
+from napari_mamamia.core.errors import Remedy
+
+_USAGE: Final = {
+    "clinical": "mamamia clinical {} --write-columns FILE",
+    "import": "mamamia import DICOM --case ID --out DATASET",
+    "kinetics": "mamamia kinetics",
+    "models add": "mamamia models add PATH --name NAME",
+    "models convert": "mamamia models convert {} --out NEW_FOLDER --isolated",
+    "models wrap": "mamamia models wrap --help",
+    "review key": "mamamia review key",
+    "review key new": "mamamia review key --new",
+    "straighten": "mamamia straighten DATASET --out DIR",
+}
+"""Commands that are remedies, with what is typed behind them."""
+
+
+def name_remedies(remedies: Iterable[Remedy]) -> str:
+    """Return remedies in brackets, to stand behind a message; "" without any.
+
+    Examples
+    --------
+    >>> name_remedies([Remedy("leave_out", ("series=5", "series=6")), Remedy("overwrite")])
+    ' (--leave-out series=5 --leave-out series=6, or --overwrite)'
+    >>> name_remedies([Remedy(command="straighten")])
+    ' (mamamia straighten DATASET --out DIR)'
+    """
+    words = ", or ".join(map(_name_remedy, remedies))
+    return f" ({words})" if words else ""
+
+
+def _name_remedy(remedy: Remedy) -> str:
+    if remedy.command:
+        return _USAGE[remedy.command].format(*map(shlex.quote, remedy.values))
+    option = f"--{remedy.option.replace('_', '-')}"
+    return " ".join(f"{option} {value}" for value in remedy.values) or option
