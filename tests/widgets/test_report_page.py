@@ -8,7 +8,7 @@ from qtpy.QtWidgets import QComboBox, QPushButton
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.choices import SegmentMaker
-from napari_mamamia.core.errors import CaseError, HiddenError, SaveError
+from napari_mamamia.core.errors import CaseError, HiddenError, Remedy, SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -175,13 +175,15 @@ def test_a_stop_among_many_says_how_many_whole_reports_are_there(
 def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fake):
     said = []
     opened.notifier.said.connect(lambda _level, text: said.append(text))
-    several = "got those of Ana, Ben: name the one who reports (--reader), or a folder (--masks)"
+    several = "got those of Ana, Ben: name the one who reports, or a folder"
     fake.failures = [CaseFailure("A_2", several)]
     page.cases.setCurrentIndex(1)
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())
     assert page.result.text().endswith("name the one who reports, or a folder")
-    fake.error = CaseError("expected a DICOM folder at X (--study), but there is none")
+    fake.error = CaseError(
+        "expected a DICOM folder at X, but there is none", remedies=(Remedy("study"),)
+    )
     page.start.click()
     qtbot.waitUntil(page.start.isEnabled)
     assert said[-1].endswith("expected a DICOM folder at X, but there is none")
