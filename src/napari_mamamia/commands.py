@@ -17,8 +17,8 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
+from napari_mamamia.io.volumes.formats import WRITTEN_SUFFIXES
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
@@ -153,9 +153,9 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     from napari_mamamia.io.data_set.volumes import write_mask
 
     target = Path(path)
-    if not target.name.lower().endswith(VOLUME_SUFFIXES):
+    if not target.name.lower().endswith(WRITTEN_SUFFIXES):
         raise FormatError(
-            f"expected a name that ends in {', '.join(VOLUME_SUFFIXES)}, got {target.name}: "
+            f"expected a name that ends in {', '.join(WRITTEN_SUFFIXES)}, got {target.name}: "
             "choose another name"
         )
     array, grid = _array_and_grid(data, attributes)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.data_set.layout import find_data_set, find_masks, recognise
+from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.mask_files import find_masks
 from napari_mamamia.io.files.sources import LayoutKind
 
 

@@ -11,12 +11,10 @@ from napari_mamamia.core.choices import UnusableRule, UnusableRuleName
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array, mask_in
-from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.layout import list_masks
+from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks, no_mask_error
 from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
-from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
@@ -32,7 +30,7 @@ from napari_mamamia.library.scores import Scores, ScoreSource
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
-from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, keep_listed
+from napari_mamamia.services.score.pairs import FoundPairs, find_cases, join_listings, keep_listed
 from napari_mamamia.services.score.report import Scored
 from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
@@ -348,20 +346,10 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
             f"expected a data set with references, got {data_set.name}, which has none: pass the "
             "folder of the reference masks"
         )
-    listing = list_masks(folder)
-    predicted = {case_key(name): (name, path) for name, path in listing.masks.items()}
-    doubled = {case_key(name): reason for name, reason in listing.problems.items()}
-    if not predicted and not doubled:
-        raise FormatError(f"{folder} holds no mask: expected files such as ID.nii.gz")
-    experts = {case_key(name): (name, path) for name, path in references.items()}
-    ids = {key: name for key, (name, _) in (predicted | experts).items()}
-    pairs: Pairs = {
-        ids[key]: (experts.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
-        for key in sorted(ids, key=lambda key: ids[key])
-    }
-    several = ScoreStatus.SEVERAL_FILES
-    problems = {ids[key]: (several, reason) for key, reason in doubled.items() if key in ids}
-    return FoundPairs(pairs, problems)
+    listing = list_masks(folder, tuple(references))
+    if listing.is_empty:
+        raise no_mask_error(folder)
+    return join_listings(MaskListing(references), listing)
 
 
 def _require_place(given: Any, what: str) -> Path:

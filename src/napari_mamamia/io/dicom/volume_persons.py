@@ -12,10 +12,10 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
-from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
+from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.streams import open_stream
 

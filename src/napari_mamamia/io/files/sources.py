@@ -41,7 +41,8 @@ class CaseFiles:
     `phases` are in order of time. `reference` is the expert mask, `automatic` the data set's own
     automatic one. `info` is the MAMA-MIA patient JSON. `problems` are plain sentences that say why
     the case cannot be opened as it is, such as "phase 1 is missing". `hides_box` says that the
-    breast box of `info`, which tells the side of the lesion, is not to be used.
+    breast box of `info`, which tells the side of the lesion, is not to be used. `notes` are plain
+    sentences on files that carry the case's name and are not used.
     """
 
     case_id: str
@@ -51,6 +52,7 @@ class CaseFiles:
     info: Path | None = None
     problems: tuple[str, ...] = ()
     hides_box: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def is_series(self) -> bool:

@@ -1,15 +1,14 @@
 """DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import GridMismatchError
-from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
-from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
@@ -69,22 +68,9 @@ class Segmentation:
         GridMismatchError
             If the stored frames do not fall on voxels of `grid`.
         """
-        turn = reorientation_to(self.grid, grid.orientation)
-        stored = turn.array(segment.mask)
-        start = grid.to_voxel(turn.target.to_world_mm((0, 0, 0)))
-        first = np.round(start).astype(int)
-        ends = first + np.array(stored.shape)
-        last = grid.to_voxel(turn.target.to_world_mm(np.array(stored.shape) - 1))
-        off = max(np.abs(start - first).max(), np.abs(last - (ends - 1)).max())
-        if off > 2 * SAME_PLACE_VOXELS or first.min() < 0 or (ends > grid.shape).any():
-            raise GridMismatchError(
-                f"the segmentation's frames, {turn.target.shape} voxels from {first.tolist()} "
-                f"(z, y, x), do not fall on the image of shape {grid.shape}: it belongs to another "
-                "image, or the image was resampled"
-            )
-        out = np.zeros(grid.shape, np.bool_)
-        out[tuple(slice(a, b) for a, b in zip(first, ends, strict=True))] = stored
-        return out
+        stored = LabelMap.of(segment.mask, self.grid)
+        on_image: NDArray[np.bool_] = replace(stored, is_part=True).on_grid(grid).dense()
+        return on_image
 
 
 @reads("a DICOM segmentation of one regular stack", "export it again, or convert it to NIfTI")

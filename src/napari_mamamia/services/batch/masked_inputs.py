@@ -1,12 +1,11 @@
 """The cases of a batch that works on images and one mask each, as workers can be sent them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.batch.work import CaseInputs
@@ -40,8 +39,11 @@ def masked_inputs(
     """
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
-    by_key = _masks_by_key(masks)
-    others = [masks_of_cases(Path(folder)) for folder in dict.fromkeys(further) if folder]
+    ids = [files.case_id for files in cases]
+    by_key = None if masks is None else masks_of_cases(masks, ids)
+    if masks is not None and not by_key:
+        raise no_mask_error(masks)
+    others = [masks_of_cases(Path(folder), ids) for folder in dict.fromkeys(further) if folder]
     inputs = []
     for files in cases:
         mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
@@ -58,20 +60,9 @@ def masked_inputs(
     return tuple(inputs)
 
 
-def masks_of_cases(folder: Path) -> Mapping[str, Path]:
-    """Return the masks of a folder by `case_key` of their case."""
-    return {case_key(case_id): path for case_id, path in find_masks(folder).items()}
-
-
-def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
-    if folder is None:
-        return None
-    masks = masks_of_cases(folder)
-    if not masks:
-        raise FormatError(
-            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
-        )
-    return masks
+def masks_of_cases(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
+    """Return the masks of a folder, looked for by the ids of cases, by `case_key` of their case."""
+    return {case_key(case_id): path for case_id, path in find_masks(folder, case_ids).items()}
 
 
 def _make_absolute(files: CaseFiles) -> CaseFiles:

@@ -67,7 +67,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         headers[0].grid,
         signal,
         phases,
-        (*warnings, *warning, *damage, *doubt),
+        (*warnings, *warning, *damage, *doubt, *files.notes),
         breast,
         scan=info.scan,
         frame_uid=info.frame_uid,
@@ -104,7 +104,7 @@ def load_mask(path: Path, case: Case) -> LabelMap:
     ------
     FormatError, GridMismatchError
     """
-    labels = read_labels(path)
+    labels = read_labels(path).on_grid(case.grid)
     require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
     return labels
 

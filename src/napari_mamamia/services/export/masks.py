@@ -66,7 +66,7 @@ def drawn_masks(
 def _read_mask(
     case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path
 ) -> DrawnMask:
-    label_map = read_labels(path)
+    label_map = read_labels(path).on_grid(grid)
     require_same_grid(label_map.grid, grid, str(path), f"case {case_id}")
     labels = np.zeros(grid.shape, np.uint8)
     if settings.rules:

@@ -13,10 +13,10 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import file_name
@@ -113,9 +113,9 @@ def find_all_masks(data_set: DataSet, settings: ExportSettings) -> tuple[Mapping
     ids_by_key = {case_key(files.case_id): files.case_id for files in data_set.cases}
     sets = []
     for masks in settings.masks:
-        paths = find_masks(masks.folder)
+        paths = find_masks(masks.folder, tuple(ids_by_key.values()))
         if not paths:
-            raise FormatError(f"{masks.folder} holds no mask: expected files such as ID.nii.gz")
+            raise no_mask_error(masks.folder)
         sets.append({ids_by_key.get(case_key(name), name): path for name, path in paths.items()})
     return tuple(sets)
 

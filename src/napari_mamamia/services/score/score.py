@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_label_pair, read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
@@ -78,8 +78,8 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
     ValueError
         If both files are None.
     """
-    reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
-    return score_label_maps(inputs.case_id, reference, prediction, settings.profile, settings.label)
+    masks, settings = _read_masks(inputs, settings)
+    return score_label_maps(inputs.case_id, *masks, settings.profile, settings.label)
 
 
 def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
@@ -90,9 +90,18 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     looked at costs the look alone.
     """
     report_progress(0, 2, "Reading the masks")
-    reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
-    masks = reference, prediction
+    masks, settings = _read_masks(inputs, settings)
     return score_and_look_at(inputs.case_id, masks, settings, inputs.about)
+
+
+def _read_masks(
+    inputs: CaseInputs, settings: CaseSettings
+) -> tuple[tuple[LabelMap | None, LabelMap | None], CaseSettings]:
+    """Return both masks on one grid, and the settings without a name that chose their segment."""
+    reference, prediction = inputs.files[:2]
+    masks = read_label_pair(reference, prediction, settings.label)
+    label = None if isinstance(settings.label, str) else settings.label
+    return masks, replace(settings, label=label)
 
 
 def score_and_look_at(
@@ -157,7 +166,8 @@ def _collect_inputs(
     phases = images.phases[:2] if images is not None else ()
     further = [path for phase in phases for path in phase.files if os.access(path, os.R_OK)]
     absolute = tuple(path and path.absolute() for path in masks)
-    return CaseInputs(case_id, (*absolute, *dict.fromkeys(further)), images)
+    apart = [file for path in absolute if path for file in files_of_volume(path)[1:]]
+    return CaseInputs(case_id, (*absolute, *dict.fromkeys([*apart, *further])), images)
 
 
 _TAKING: Final = "Taking the scores of the cases"
