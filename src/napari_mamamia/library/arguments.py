@@ -147,6 +147,16 @@ def label_of(given: Any) -> float | None:
     return float(given)
 
 
+def is_path(given: object) -> bool:
+    """Return whether what was given names a file or a folder."""
+    return isinstance(given, str) or hasattr(given, "__fspath__")
+
+
+def segment_of(given: Any) -> float | str | None:
+    """Return the value of a mask that is meant, or the name of its segment; else as `label_of`."""
+    return given if isinstance(given, str) and given.strip() else label_of(given)
+
+
 def seconds_of(given: Any, what: str) -> float | None:
     """Return a time in seconds, None for no limit; `ArgumentError` for no positive number."""
     if given is None:

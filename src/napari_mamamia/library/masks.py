@@ -13,7 +13,7 @@ from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
 from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
 from napari_mamamia.library.argument_words import advising_arguments
-from napari_mamamia.library.arguments import PathLike, label_of, path_of
+from napari_mamamia.library.arguments import PathLike, path_of, segment_of
 from napari_mamamia.library.case import Case
 from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import require_few_values
@@ -23,15 +23,20 @@ if TYPE_CHECKING:
 
 
 @advising_arguments
-def read_mask(path: PathLike, label: float | None = None) -> Mask:
-    """Return the mask in a file (``.nii.gz``, ``.nii``, ``.nrrd``) with its grid.
+def read_mask(path: PathLike, label: float | str | None = None) -> Mask:
+    """Return the mask in a file of any format with its grid.
+
+    That is NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage, and
+    with the extra ``dicom`` DICOM SEG. The last two may store a part of their image: the mask is on
+    the grid of that part; ``case.reference``, `score` and `export` put it on the image.
 
     Parameters
     ----------
     path
         The file.
     label
-        The value that is foreground; without it any above 0, in a floating-point file 0.5 and more.
+        The value that is foreground, or the name of the segment; without it any above 0, in a
+        floating-point file 0.5 and more.
 
     Returns
     -------
@@ -41,19 +46,21 @@ def read_mask(path: PathLike, label: float | None = None) -> Mask:
     Raises
     ------
     FormatError
-        If the file is missing, damaged or of another format.
+        If the file is missing, damaged or of another format, or has no segment of that name.
     CaseError
         If it holds an image.
+    MissingExtraError
+        If it is a DICOM SEG and the extra ``dicom`` is not installed.
 
     Examples
     --------
     >>> mm.read_mask("predictions/DUKE_001.nii.gz").volume_mm3  # doctest: +SKIP
     1843.2
     """
-    value = label_of(label)
-    labels = read_labels(path_of(path, "a mask"))
+    segment = segment_of(label)
+    labels = read_labels(path_of(path, "a mask"), segment)
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
-    return labels.mask(value)
+    return labels.mask(None if isinstance(segment, str) else segment)
 
 
 @advising_arguments

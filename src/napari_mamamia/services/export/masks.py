@@ -66,7 +66,7 @@ def drawn_masks(
 def _read_mask(
     case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path
 ) -> DrawnMask:
-    label_map = read_labels(path).on_grid(grid)
+    label_map = read_labels(path, settings.label).on_grid(grid)
     require_same_grid(label_map.grid, grid, str(path), f"case {case_id}")
     labels = np.zeros(grid.shape, np.uint8)
     if settings.rules:
@@ -82,7 +82,9 @@ def _read_mask(
     return DrawnMask(name, labels, grid, provenance, history is not None)
 
 
-def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
+def _one_label(labels: LabelMap, label: float | str | None) -> NDArray[np.bool_]:
+    if isinstance(label, str):  # all that was read is the segment of that name
+        return foreground(labels.crop)
     if label is not None and label not in labels.values:
         raise CaseError(
             f"{labels.source} does not hold label {label:g}: it holds {_join_values(labels.values)}"

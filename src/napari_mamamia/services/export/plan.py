@@ -41,7 +41,7 @@ class MaskFolder:
 class ExportSettings:
     """What to export and how.
 
-    `label` keeps one value of each mask as 1; `rules` map values instead. `study` is a DICOM folder
+    `label` keeps one value (or segment, by its name) of each mask as 1; `rules` map values instead. `study` is a DICOM folder
     that segmentations are written against, with one subfolder ``ID`` for each case if there are
     several. `n_channels` is how many phases nnU-Net gets (None: all, if all cases have as many).
     `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
@@ -51,7 +51,7 @@ class ExportSettings:
     masks: tuple[MaskFolder, ...]
     formats: tuple[ExportFormat, ...] = (ExportFormat.NIFTI,)
     profile: OrientationProfile = OrientationProfile.AS_IS
-    label: float | None = None
+    label: float | str | None = None
     rules: tuple[LabelRule, ...] = ()
     case_ids: tuple[str, ...] = ()
     with_images: bool = False
