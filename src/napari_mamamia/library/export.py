@@ -7,7 +7,7 @@ from functools import partial
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
@@ -267,11 +267,10 @@ def _mask_folders(
     if not isinstance(masks, Mapping):
         yield (MaskFolder(path_of(masks, "masks")),)
         return
-    in_memory = {name: mask for name, mask in masks.items() if not is_path(mask)}
+    in_memory: dict[str, Any] = {name: one for name, one in masks.items() if not is_path(one)}
     if not in_memory:
-        yield tuple(
-            MaskFolder(path_of(one, f"the masks {name}"), name) for name, one in masks.items()
-        )
+        folders = {name: path_of(one, f"the masks {name}") for name, one in masks.items()}
+        yield tuple(MaskFolder(folder, name) for name, folder in folders.items())
         return
     if len(in_memory) < len(masks):
         raise ArgumentError(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import ArgumentError
-from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 @advising_arguments
-def read_mask(path: PathLike, label: float | str | None = None) -> Mask:
+def read_mask(
+    path: PathLike, label: float | str | None = None, *, grid: Grid | None = None
+) -> Mask:
     """Return the mask in a file of any format with its grid.
 
     That is NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage, and
-    with the extra ``dicom`` DICOM SEG. The last two may store a part of their image: the mask is on
-    the grid of that part; ``case.reference``, `score` and `export` put it on the image.
+    with the extra ``dicom`` DICOM SEG.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ def read_mask(path: PathLike, label: float | str | None = None) -> Mask:
     label
         The value that is foreground, or the name of the segment; without it any above 0, in a
         floating-point file 0.5 and more.
+    grid
+        Where the mask must lie, such as ``case.grid``. DICOM SEG and ``.seg.nrrd`` may store a part
+        of their image, which is put on it; without it the mask is on the grid of that part.
 
     Returns
     -------
@@ -49,6 +53,8 @@ def read_mask(path: PathLike, label: float | str | None = None) -> Mask:
         If the file is missing, damaged or of another format, or has no segment of that name.
     CaseError
         If it holds an image.
+    GridMismatchError
+        If it does not lie on `grid`.
     MissingExtraError
         If it is a DICOM SEG and the extra ``dicom`` is not installed.
 
@@ -59,6 +65,9 @@ def read_mask(path: PathLike, label: float | str | None = None) -> Mask:
     """
     segment = segment_of(label)
     labels = read_labels(path_of(path, "a mask"), segment)
+    if (place := grid_of(grid)) is not None:
+        labels = labels.on_grid(place)
+        require_same_grid(labels.grid, place, str(path), "the grid given")
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
     return labels.mask(None if isinstance(segment, str) else segment)
 

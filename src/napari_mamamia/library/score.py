@@ -73,9 +73,10 @@ def score(
     Parameters
     ----------
     reference, prediction
-        Two folders of masks (``ID.nii.gz`` or another format, see `read_mask`); two files; two masks in memory (`Mask` or array
-        ``(z, y, x)``); or two mappings from case id to mask. The reference may also be a
-        `DataSet`, whose expert masks count then. A case without a prediction counts as the profile
+        Two folders of masks (``ID.nii.gz``, or another format that `read_mask` takes); two files;
+        two masks in memory (`Mask` or array ``(z, y, x)``); or two mappings from case id to mask.
+        The reference may also be a `DataSet`, whose expert masks count then. A case without a
+        prediction counts as the profile
         says; a file that cannot be read costs its case alone.
     grid
         Where arrays lie; each `Mask` knows its own.
