@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.mask_files import is_mask_file
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
@@ -90,10 +91,13 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
     A whole-number volume with few distinct values is taken for a mask.
     """
-    from napari_mamamia.io.data_set.volumes import read_header, read_volume
+    from napari_mamamia.io.data_set.volumes import read_header, read_labels_dense, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
 
     file = Path(path[0] if isinstance(path, list) else path)
+    if is_mask_file(file):
+        header, labels = read_labels_dense(file)
+        return [_mask_tuple(file, header.grid, labels)]
     header = read_header(file)
     if header.n_volumes == 1 and header.dtype.kind in "iu":
         _, volume = read_volume(file)

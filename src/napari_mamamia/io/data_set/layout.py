@@ -23,7 +23,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks
+from napari_mamamia.io.data_set.mask_files import MaskListing, is_mask_file, list_masks
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_times_file
 from napari_mamamia.io.data_set.phase_files import (
     PhaseName,
@@ -242,6 +242,11 @@ def find_data_set(path: Path) -> DataSet:
     kind = recognise(path)
     if kind is None:
         raise _nothing_found(path)
+    if kind is LayoutKind.SINGLE_FILE and is_mask_file(path):
+        raise FormatError(
+            f"expected a volume of images, got the segmentation {path}: open the data set of its "
+            "images, or put it into segmentations/expert there as ID and its suffix"
+        )
     if kind is LayoutKind.SINGLE_FILE:
         return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
     if kind is LayoutKind.DICOM:
@@ -258,7 +263,7 @@ def find_data_set(path: Path) -> DataSet:
 
 def _recognise_layout(path: Path) -> LayoutKind | None:
     if path.is_file():
-        return LayoutKind.SINGLE_FILE if file_stem(path.name) else None
+        return LayoutKind.SINGLE_FILE if file_stem(path.name) or is_mask_file(path) else None
     if not path.is_dir():
         return None
     names = list_names(path)

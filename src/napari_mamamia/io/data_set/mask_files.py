@@ -23,7 +23,7 @@ from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
-from napari_mamamia.io.volumes.formats import MASKS_EXPECTED, mask_stem
+from napari_mamamia.io.volumes.formats import MASKS_EXPECTED, format_of, mask_stem
 
 _WORDS: Final = frozenset(
     {"seg", "dseg", "segmentation", "segmentations", "mask", "masks", "label", "labels"}
@@ -133,6 +133,14 @@ def bare_id(name: str) -> str:
     while len(words) > 1 and words[-1].group().casefold() in _WORDS:
         words.pop()
     return name[: words[-1].end()] if words else name
+
+
+def is_mask_file(path: Path) -> bool:
+    """Return whether a file is a segmentation of a format that holds nothing else."""
+    known = format_of(path.name)
+    if known is not None and not known.is_for_masks:
+        return False
+    return path.is_file() and (is_seg_file(path) or bool(known and known.open_with))
 
 
 def holds_masks(folder: Path) -> bool:

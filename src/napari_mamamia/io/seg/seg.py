@@ -1,5 +1,6 @@
 """DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
@@ -15,6 +17,8 @@ from napari_mamamia.io.seg.codes import load_highdicom
 FRACTION_THRESHOLD: Final = 0.5
 """Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
 
+_MOST_VOXELS: Final = 1 << 32
+"""Of all segments together, each of which is a volume in memory: our own choice."""
 _BACKGROUND: Final = ("125040", "DCM")
 _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
@@ -89,6 +93,7 @@ def read_segmentation(path: Path) -> Segmentation:
     with open_bounded(path) as stream:
         dataset = hd.seg.segread(stream)
     fractional = dataset.SegmentationType == "FRACTIONAL"
+    _require_room(path, dataset)
     volume = dataset.get_volume(combine_segments=False, rescale_fractional=True)
     values: NDArray[Any] = volume.array
     grid = dicom_grid(volume.affine, values.shape[:3])
@@ -107,6 +112,19 @@ def read_segmentation(path: Path) -> Segmentation:
     if n_left := len(described) - len(indices):
         warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
     return Segmentation(grid, segments, source, tuple(warnings))
+
+
+def _require_room(path: Path, dataset: Any) -> None:
+    """Refuse segments that would take more memory than a segmentation of an exam can."""
+    geometry = dataset.get_volume_geometry()
+    shape = () if geometry is None else geometry.spatial_shape
+    n_voxels = math.prod(shape) * dataset.number_of_segments
+    if n_voxels > _MOST_VOXELS:
+        raise FormatError(
+            f"expected at most {_MOST_VOXELS >> 20} million voxels in {path}, got "
+            f"{dataset.number_of_segments} segments of {shape} (slice, row, column): export "
+            "fewer segments"
+        )
 
 
 def _is_background(description: Any) -> bool:

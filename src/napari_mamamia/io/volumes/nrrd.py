@@ -33,6 +33,9 @@ _SPACE_ASSUMED: Final = "left-posterior-superior"
 _GZIP: Final = ("gzip", "gz")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
+_MOST_LAYERS: Final = 1 << 32
+"""Bytes of all layers together, which are in memory at once: our own choice, 400 voxels cubed for
+each of 60 segments."""
 _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
 
 
@@ -89,6 +92,10 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     with open_stream(path, start, content=Content.MASK, is_gzip=is_gzip) as stream:
         n_bytes = n_layers * prod(header.grid.shape) * header.stored.itemsize
         stream.require(n_bytes)
+        if n_bytes > _MOST_LAYERS:
+            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) take more"
+            remedy = "save fewer segments, or each as its own label map"
+            raise refusal(path, f"layers of at most {_MOST_LAYERS >> 30} GiB", came, remedy)
         values = np.frombuffer(stream.take(n_bytes), header.stored)
         stream.finish()
     layers = np.moveaxis(values.reshape(*header.grid.shape, n_layers), -1, 0)

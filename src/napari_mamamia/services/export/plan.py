@@ -42,8 +42,9 @@ class ExportSettings:
     """What to export and how.
 
     `label` keeps one value (or segment, by its name) of each mask as 1; `rules` map values instead.
-    `study` is a DICOM folder that segmentations are written against, with one subfolder ``ID`` for each case if there are
-    several. `n_channels` is how many phases nnU-Net gets (None: all, if all cases have as many).
+    `study` is a DICOM folder that segmentations are written against, with one subfolder ``ID`` for
+    each case if there are several. `n_channels` is how many phases nnU-Net gets (None: all, if all
+    cases have as many).
     `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
     leaves the patient's name and the study's own UIDs in DICOM SEG, for sending back to the PACS.
     """
