@@ -172,7 +172,7 @@ def _with_mask(case: CaseFiles, role: str, listing: MaskListing | None) -> CaseF
         return case
     key = case_key(case.case_id)
     if key in listing.problems:
-        return with_problem(case, f"{case.case_id} has two {role} masks: {listing.problems[key]}")
+        return with_problem(case, f"the {role} mask of {case.case_id}: {listing.problems[key]}")
     if key in listing.others:
         return replace(case, notes=(*case.notes, f"{role} mask: {listing.others[key]}"))
     mask = listing.masks.get(key)

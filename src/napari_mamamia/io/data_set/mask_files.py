@@ -80,7 +80,7 @@ def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Pat
     """
     listing = list_masks(folder, case_ids)
     for problem in listing.problems.values():
-        raise FormatError(problem)
+        raise FormatError(f"{folder}: {problem}")
     return listing.masks
 
 
@@ -198,15 +198,13 @@ class _Search:
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
             self._problems[readable_name(case_id)] = (
-                f"expected names of masks in UTF-8 in {self._folder}, got {shown} with bytes that "
-                "are none: rename it"
+                f"expected names of masks in UTF-8, got {shown} with bytes that are none: rename it"
             )
         elif len(names) > 1:
             stems = {mask_stem(Path(name).name) for name in names}
             spelling = " (letter case does not count)" if len(stems) > 1 else ""
             self._problems[case_id] = (
-                f"expected one mask of case {case_id} in {self._folder}, found {shown}{spelling}: "
-                "keep one of them"
+                f"expected one mask of case {case_id}, found {shown}{spelling}: keep one of them"
             )
         else:
             self._masks[case_id] = self._folder / names[0]
@@ -232,7 +230,7 @@ class _Search:
             shown = [readable_name(self._shown(path)) for path in files]
             more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
             self._others[case_id] = (
-                f"expected the mask of {case_id} in {self._folder}, found "
+                f"expected the mask of {case_id}, found "
                 f"{', '.join(shown[:_NAMED])}{more}, which carries its name but is no mask of it "
                 f"by its own: convert it to {case_id}.nii.gz, or name it {case_id} with the suffix "
                 "of its format"

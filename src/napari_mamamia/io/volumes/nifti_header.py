@@ -63,6 +63,7 @@ def parse_nifti_header(
     size = int(fields["sizeof_hdr"])
     is_analyze = bytes(fields["magic"])[:3] not in (*_SINGLE_FILE, *_TWO_FILES)
     if is_analyze:
+        _require_no_matrix(path)
         fields = _from_analyze(fields, raw)
     shape_xyz, n_volumes = _read_extents(path, fields)
     slope, intercept = _read_scaling(path, fields)
@@ -102,6 +103,14 @@ _OF_ANALYZE: Final = (
     "it is Analyze 7.5, which says nothing of the patient's orientation; its first axis is taken "
     "to run to the patient's left. Check left and right on the images"
 )
+
+
+def _require_no_matrix(path: Path) -> None:
+    """Refuse an Analyze file whose place SPM keeps in a third one."""
+    matrix = path.with_name(f"{path.name[: path.name.lower().rindex('.hdr')]}.mat")
+    if matrix.is_file():
+        came = f"its place is in SPM's {matrix.name}"
+        raise refusal(path, "an orientation in the header", came, "convert it with SPM to NIfTI")
 
 
 def _from_analyze(fields: Any, raw: bytes) -> Any:

@@ -31,6 +31,7 @@ _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
 https://teem.sourceforge.net/nrrd/format.html."""
 _SPACE_ASSUMED: Final = "left-posterior-superior"
 _GZIP: Final = ("gzip", "gz")
+_DATA_FILE: Final = ("data file", "datafile")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
 _MOST_LAYERS: Final = 1 << 32
@@ -82,6 +83,7 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
         n_layers = sizes[0]
         fields = {
             **fields,
+            "dimension": 3,
             "sizes": sizes[1:],
             "space directions": list(fields.get("space directions", ()))[1:],
         }
@@ -197,7 +199,7 @@ def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
         if fields.get(name):
             came = f"its header says {name}: {fields[name]}"
             raise refusal(path, "voxels right behind the header", came, _CONVERT)
-    named = str(fields.get("data file", fields.get("datafile", "")))
+    named = next((str(fields[name]) for name in _DATA_FILE if name in fields), "")
     return find_voxel_file(path, named, "data file") if named else None
 
 
@@ -234,6 +236,7 @@ def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float6
 def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
     """Return the number type; pynrrd knows its many names, asked here with an empty volume."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
+    empty = {key: value for key, value in empty.items() if key not in _DATA_FILE}
     try:
         stored: np.dtype[Any] = nrrd.read_data(empty, BytesIO(), index_order="C").dtype
     except (NRRDError, LookupError, ValueError) as error:
