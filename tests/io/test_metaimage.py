@@ -15,6 +15,7 @@ from napari_mamamia.io.data_set.volumes import (
 )
 
 ARRAY = np.arange(24, dtype="<i2").reshape(4, 3, 2)
+VOXELS = ARRAY.tobytes()
 FIELDS = {
     "ObjectType": "Image",
     "NDims": "3",
@@ -29,7 +30,7 @@ FIELDS = {
 def meta_file(tmp_path):
     """Return a function that writes a header of `FIELDS`, changed as asked, and some bytes."""
 
-    def write(data=ARRAY.tobytes(), name="Bild 1.mha", source="LOCAL", **changes):
+    def write(data=VOXELS, name="Bild 1.mha", source="LOCAL", **changes):
         fields = {**FIELDS, **changes}
         lines = [f"{key} = {value}" for key, value in fields.items() if value is not None]
         head = "\n".join([*lines, f"ElementDataFile = {source}", ""]).encode()
@@ -124,9 +125,7 @@ def test_four_axes_are_several_volumes(meta_file):
 
 def test_a_header_size_is_skipped_and_minus_one_counts_from_the_end(meta_file):
     for size in ("6", "-1"):
-        path = meta_file(
-            b"abcdef" + ARRAY.tobytes(), name="a.mhd", source="a.raw", HeaderSize=size
-        )
+        path = meta_file(b"abcdef" + ARRAY.tobytes(), name="a.mhd", source="a.raw", HeaderSize=size)
         np.testing.assert_array_equal(read_volume(path)[1], ARRAY)
 
 
@@ -188,7 +187,7 @@ def test_missing_and_cut_voxels_are_refused_by_name(meta_file, tmp_path):
     with pytest.raises(FormatError, match=r"a\.raw: expected as many voxels"):
         read_volume(path)
     packed = zlib.compress(ARRAY.tobytes())
-    with pytest.raises(FormatError, match="undamaged|as many voxels"):
+    with pytest.raises(FormatError, match=r"undamaged|as many voxels"):
         read_volume(meta_file(packed[:-6], CompressedData="True"))
     with pytest.raises(FormatError, match="undamaged"):
         read_volume(meta_file(packed[:-1] + b"\0", CompressedData="True"))

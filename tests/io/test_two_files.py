@@ -1,4 +1,4 @@
-"""Volumes in two files: NIfTI and Analyze as nibabel reads them, detached NRRD as SimpleITK does."""
+"""Volumes in two files: NIfTI and Analyze as nibabel reads them, NRRD as SimpleITK does."""
 
 import gzip
 

@@ -164,6 +164,7 @@ class _Search:
         self.ids = ids
         self.taken: set[str] = set()
         self._folder = folder
+        self._settled: set[str] = set()
         self._masks: dict[str, Path] = {}
         self._problems: dict[str, str] = {}
         self._others: dict[str, str] = {}
@@ -190,11 +191,12 @@ class _Search:
         label = _BIDS.fullmatch(name)
         case_id = label["subject"] if label else name
         files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
-        if files:
+        if files and case_key(case_id) not in self._settled:
             self.settle(readable_name(case_id), [self._shown(path) for path in files])
 
     def settle(self, case_id: str, names: list[str]) -> None:
         """Note the only file of a case as its mask, several as its problem."""
+        self._settled.add(case_key(case_id))
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
             self._problems[readable_name(case_id)] = (
