@@ -158,7 +158,7 @@ def test_nothing_but_nothing_is_missing(tmp_path):
 
 def test_without_ids_names_are_ids_and_folders_are_cases(tmp_path):
     touch(
-        tmp_path, "A_seg.nii.gz", "B/mask.nii.gz", "sub-C1/anat/sub-C1_dseg.nii.gz", "figures/x.png"
+        tmp_path, "A_seg.nii.gz", "B/mask.nii.gz", "sub-C1/anat/sub-C1_dseg.nii.gz", "plots/x.png"
     )
     assert set(list_masks(tmp_path).masks) == {"A_seg", "B", "C1"}
 
