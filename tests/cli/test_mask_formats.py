@@ -278,15 +278,16 @@ def test_each_format_of_an_export_is_read_back(kind, tmp_path, small_data_set):
     import napari_mamamia as mm
 
     source = new = small_data_set
-    drawn = tmp_path / "drawn"
+    drawn, made_by = tmp_path / "drawn", ()
     if kind is ExportFormat.DICOM_SEG:
         source, drawn, new = dicom_world(tmp_path)
+        made_by = ("--made-by", "manual")
     else:
         (small_data_set / "segmentations" / "expert").rename(drawn)
     out = tmp_path / "out"
     done = mamamia(
         "export", source, "--masks", drawn, "--out", out, "--format", kind.value, "--no-quality",
-        "--made-by", "manual", has_figures=False,
+        *made_by, has_figures=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     _, rows = score(drawn, out / BACK[kind], tmp_path / "scores")
