@@ -203,8 +203,9 @@ class _Search:
                 f"expected names of masks in UTF-8, got {shown} with bytes that are none: rename it"
             )
         elif len(names) > 1:
-            stems = {mask_stem(Path(name).name) for name in names}
-            spelling = " (letter case does not count)" if len(stems) > 1 else ""
+            stems = {mask_stem(name) or name for name in names}
+            is_spelling = len(stems) > 1 and len(set(map(case_key, stems))) == 1
+            spelling = " (letter case does not count)" if is_spelling else ""
             self._problems[case_id] = (
                 f"expected one mask of case {case_id}, found {shown}{spelling}: keep one of them"
             )
@@ -232,10 +233,9 @@ class _Search:
             shown = [readable_name(self._shown(path)) for path in files]
             more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
             self._others[case_id] = (
-                f"expected the mask of {case_id}, found "
-                f"{', '.join(shown[:_NAMED])}{more}, which carries its name but is no mask of it "
-                f"by its own: convert it to {case_id}.nii.gz, or name it {case_id} with the suffix "
-                "of its format"
+                f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
+                f"name, in another format or for something else: convert it to {case_id}.nii.gz, or "
+                f"call it {case_id} with the suffix of its format if it is the mask"
             )
 
     def _shown(self, path: Path) -> str:
