@@ -241,6 +241,24 @@ def test_words_for_a_mask_on_either_side_are_no_part_of_the_id(folders, tmp_path
     assert {case_id: float(row["dsc"]) for case_id, row in rows.items()} == {"CASE_1": DICE}
 
 
+def test_an_export_reads_the_same_files_and_names_the_others(small_data_set, tmp_path):
+    expert, masks = small_data_set / "segmentations" / "expert", tmp_path / "masks"
+    (masks / "B_1").mkdir(parents=True)
+    image = sitk.ReadImage(str(expert / "A_1.nii.gz"))
+    sitk.WriteImage(image, str(masks / "A_1.mhd"))
+    (masks / "A_2.npz").touch()
+    (expert / "B_1.nii.gz").rename(masks / "B_1" / "mask.nii.gz")
+    done = mamamia(
+        "export", small_data_set, "--masks", masks, "--out", tmp_path / "out", "--no-quality",
+        has_figures=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "failed: A_2: expected the mask of A_2, found A_2.npz" in done.stdout + done.stderr
+    for case_id, source in (("A_1", expert / "A_1.nii.gz"), ("B_1", masks / "B_1/mask.nii.gz")):
+        written = np.asarray(nib.load(tmp_path / "out" / f"{case_id}.nii.gz").dataobj)
+        np.testing.assert_array_equal(written, np.asarray(nib.load(source).dataobj))
+
+
 # ---- each format of an export is read back, by `score` and in a data set
 
 BACK = {

@@ -234,8 +234,8 @@ class _Search:
             more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
             self._others[case_id] = (
                 f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
-                f"name, in another format or for something else: convert it to {case_id}.nii.gz, or "
-                f"call it {case_id} with the suffix of its format if it is the mask"
+                "name, in another format or for something else: convert it to "
+                f"{case_id}.nii.gz, or call it {case_id} with the suffix of its format if it is the mask"
             )
 
     def _shown(self, path: Path) -> str:
