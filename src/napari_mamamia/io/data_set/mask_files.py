@@ -235,7 +235,7 @@ class _Search:
             self._others[case_id] = (
                 f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
                 "name, in another format or for something else: convert it to "
-                f"{case_id}.nii.gz, or call it {case_id} with the suffix of its format if it is the mask"
+                f"{case_id}.nii.gz, or call it {case_id} with the suffix of its format if it is one"
             )
 
     def _shown(self, path: Path) -> str:
