@@ -153,8 +153,20 @@ def is_path(given: object) -> bool:
 
 
 def segment_of(given: Any) -> float | str | None:
-    """Return the value of a mask that is meant, or the name of its segment; else as `label_of`."""
-    return given if isinstance(given, str) and given.strip() else label_of(given)
+    """Return the value of a mask that is meant, or the name of its segment; else as `label_of`.
+
+    A number in quotes is refused: nobody could say whether a value or a name is meant.
+    """
+    is_name = isinstance(given, str) and given.strip() and not _is_number(given)
+    return str(given) if is_name else label_of(given)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def seconds_of(given: Any, what: str) -> float | None:
