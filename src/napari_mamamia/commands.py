@@ -91,19 +91,31 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
     A whole-number volume with few distinct values is taken for a mask.
     """
-    from napari_mamamia.io.data_set.volumes import read_header, read_labels_dense, read_volume
+    from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
 
     file = Path(path[0] if isinstance(path, list) else path)
     if is_mask_file(file):
-        header, labels = read_labels_dense(file)
-        return [_mask_tuple(file, header.grid, labels)]
+        labels = read_labels(file)
+        if (grid := _grid_of_open_case()) is not None:
+            labels = labels.on_grid(grid)
+        return [_mask_tuple(file, labels.grid, labels.dense())]
     header = read_header(file)
     if header.n_volumes == 1 and header.dtype.kind in "iu":
         _, volume = read_volume(file)
         if looks_like_mask(volume):
             return [_mask_tuple(file, header.grid, volume)]
     return _layers_of(find_data_set(file).cases[0])
+
+
+def _grid_of_open_case() -> Grid | None:
+    """Return the grid of the case that is open in napari's window, None without one."""
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.base.layers import tag_of
+
+    viewer = current_viewer()
+    tags = map(tag_of, viewer.layers) if viewer is not None else ()
+    return next((tag.grid for tag in tags if tag is not None and tag.case_id), None)
 
 
 def _layers_of(files: CaseFiles) -> "list[LayerTuple]":

@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
-from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.services.export.plan import ExportSettings
@@ -107,7 +107,7 @@ def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
         case_id=case_id,
         maker=Maker.UNKNOWN,
         name=name,
-        inputs=(InputFile(path.name, sha256_of(path)),),
+        inputs=tuple(InputFile(file.name, sha256_of(file)) for file in files_of_volume(path)),
         note="no provenance was found beside this mask",
     )
 
