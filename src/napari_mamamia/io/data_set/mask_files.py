@@ -100,12 +100,12 @@ def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
     FormatError
         If `folder` is missing.
     """
-    names = sorted(list_names(folder), key=natural_key)
+    names = sorted(list_names(folder))
     by_key: dict[str, list[str]] = {}
     without: list[str] = []
     for name in names:
         stem = mask_stem(name)
-        if stem is not None and (folder / name).is_file():
+        if stem is not None and os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113 - a third of it
             by_key.setdefault(case_key(stem), []).append(name)
         else:
             without.append(name)

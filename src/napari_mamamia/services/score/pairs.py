@@ -49,12 +49,13 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
     if cases is not None:
         folders = [list_masks(folder, cases.case_ids) for folder in (reference, prediction)]
     else:
-        plain = [list_masks(reference), list_masks(prediction)]
-        # Each folder is asked for the cases of the other, which may name them more plainly.
-        folders = [
-            list_masks(folder, [*other.masks, *other.problems, *map(bare_id, other.masks)])
-            for folder, other in zip((reference, prediction), reversed(plain), strict=True)
-        ]
+        folders = [list_masks(reference), list_masks(prediction)]
+        if folders[0].masks.keys() != folders[1].masks.keys():
+            # Each folder is asked for the cases of the other, which may name them more plainly.
+            folders = [
+                list_masks(folder, [*other.masks, *other.problems, *map(bare_id, other.masks)])
+                for folder, other in zip((reference, prediction), reversed(folders), strict=True)
+            ]
     if folders[0].is_empty:
         raise no_mask_error(reference)
     if folders[1].is_empty and cases is None:
