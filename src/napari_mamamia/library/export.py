@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
@@ -14,6 +13,7 @@ from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.library.argument_words import advise_failures, advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
@@ -277,9 +277,9 @@ def _mask_folders(
             "expected folders by the names of their masks, or masks by case id, got both: write "
             "the masks with write_mask  and pass their folder"
         )
-    with TemporaryDirectory() as folder:
+    with own_folder() as folder:
         for case_id, mask in in_memory.items():
             # An array lies on its case's grid; a `Mask` that does not is refused by the export.
             grid = None if mask_in(mask) is not None else data_set[case_id].grid
-            write_mask(mask, Path(folder) / f"{case_id}.nii.gz", grid=grid)
-        yield (MaskFolder(Path(folder), "masks"),)
+            write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
+        yield (MaskFolder(folder, "masks"),)

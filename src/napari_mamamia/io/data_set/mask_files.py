@@ -109,7 +109,7 @@ def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
             by_key.setdefault(case_key(stem), []).append(name)
         else:
             without.append(name)
-    search = _Search(folder, {case_key(one): one for one in case_ids})
+    search = _Search(folder, {case_key(one): one for one in reversed([*case_ids])})
     strangers = [name for key, own in by_key.items() if key not in search.ids for name in own]
     search.look([*strangers, *without], [key for key in search.ids if key not in by_key])
     for key, own in by_key.items():
