@@ -259,6 +259,26 @@ def test_an_export_reads_the_same_files_and_names_the_others(small_data_set, tmp
         np.testing.assert_array_equal(written, np.asarray(nib.load(source).dataobj))
 
 
+def test_kinetics_measures_the_same_files_and_names_the_others(small_data_set, tmp_path):
+    expert, masks = small_data_set / "segmentations" / "expert", tmp_path / "masks"
+    masks.mkdir()
+    image = sitk.ReadImage(str(expert / "A_1.nii.gz"))
+    sitk.WriteImage(image, str(masks / "A_1_mask.mha"))
+    (masks / "B_1.npy").touch()
+    tables = []
+    for folder in (expert, masks):
+        out = tmp_path / f"of {folder.name}"
+        done = mamamia(
+            "kinetics", small_data_set, "--masks", folder, "--out", out, has_figures=False
+        )
+        with (out / "kinetics.csv").open() as stream:
+            tables.append({row["case_id"]: {**row, "mask": ""} for row in csv.DictReader(stream)})
+    assert tables[0]["A_1"] == tables[1]["A_1"]
+    said = done.stdout + done.stderr
+    assert "B_1: expected the mask of B_1, found B_1.npy" in said
+    assert "A_2: expected a mask of A_2, but there is none" in said
+
+
 # ---- each format of an export is read back, by `score` and in a data set
 
 BACK = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
+from napari_mamamia.io.data_set.mask_files import find_masks, list_masks, no_mask_error
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.batch.work import CaseInputs
@@ -14,10 +14,14 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask: `files` are all that its numbers depend on, the mask the last."""
+    """One case with its mask: `files` are all that its numbers depend on, the mask the last.
+
+    `no_mask` says of a case without one which files carry its name; "" where none does.
+    """
 
     sources: CaseFiles | None = None
     record: CaseRecord | None = None
+    no_mask: str = ""
 
 
 def masked_inputs(
@@ -40,9 +44,13 @@ def masked_inputs(
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     ids = [files.case_id for files in cases]
-    by_key = None if masks is None else masks_of_cases(masks, ids)
-    if masks is not None and not by_key:
-        raise no_mask_error(masks)
+    by_key: Mapping[str, Path] | None = None
+    reasons: Mapping[str, str] = {}
+    if masks is not None:
+        by_key = masks_of_cases(masks, ids)
+        reasons = list_masks(masks, ids).by_key().others
+        if not by_key and not reasons:
+            raise no_mask_error(masks)
     others = [masks_of_cases(Path(folder), ids) for folder in dict.fromkeys(further) if folder]
     inputs = []
     for files in cases:
@@ -52,11 +60,14 @@ def masked_inputs(
         own_others = (other.get(case_key(files.case_id)) for other in others)
         beside = (*own_others, data_set.clinical if record else None, files.info)
         paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
-        absolute = _make_absolute(files)
-        case_inputs = MaskedInputs(
-            files.case_id, paths, sources=absolute, record=_times_only(record)
+        no_mask = reasons.get(case_key(files.case_id), "")
+        sources = _make_absolute(files)
+        sources = replace(sources, notes=(*sources.notes, *filter(None, (no_mask,))))
+        inputs.append(
+            MaskedInputs(
+                files.case_id, paths, sources=sources, record=_times_only(record), no_mask=no_mask
+            )
         )
-        inputs.append(case_inputs)
     return tuple(inputs)
 
 
