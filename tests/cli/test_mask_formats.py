@@ -339,3 +339,18 @@ def test_each_format_of_an_export_is_read_back(kind, tmp_path, small_data_set):
     if kind is ExportFormat.NNUNET:
         (case_id, *_) = rows
         assert mm.open_data_set(out / "nnunet/Dataset501_mydataset")[case_id].reference is not None
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["08_mask_seg_nrrd", "09_mask_mha"])
+def test_masks_that_others_made_have_the_dice_that_is_theirs(real_data, tmp_path, name):
+    folder = real_data("foreign") / name
+    _, rows = score(folder / "reference", folder / "prediction", tmp_path / "out")
+    assert float(rows["CASE_1"]["dsc"]) == pytest.approx(0.7924812030075188)
+
+
+@pytest.mark.real
+def test_a_seg_that_others_made_has_its_voxels(real_data):
+    import napari_mamamia as mm
+
+    assert int(mm.read_mask(real_data("foreign") / "15_mask_seg.dcm").array.sum()) == 90
