@@ -128,7 +128,8 @@ def look_inside(sealed: Path) -> Contents:
         return _say_nothing(folder, f"expected one {_MODEL}, found it in {names}: hand in one")
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)
-    if holds_masks(masks):
+    # Below a table of scores there may be images, which make no submission of masks.
+    if holds_masks(masks, is_deep=scores is None):
         return Contents(SubmissionKind.MASKS, masks, responses)
     if responses is not None:
         return Contents(SubmissionKind.RESPONSES, folder, responses)

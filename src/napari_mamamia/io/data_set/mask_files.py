@@ -143,8 +143,10 @@ def is_mask_file(path: Path) -> bool:
     return path.is_file() and (is_seg_file(path) or bool(known and known.open_with))
 
 
-def holds_masks(folder: Path) -> bool:
-    """Return whether a folder, or one below it, holds a file that is a mask by its name."""
+def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
+    """Return whether a folder, deep ones below it too, holds a file that is a mask by its name."""
+    if not is_deep:
+        return any(mask_stem(name) for name in list_names(folder))
     return any(mask_stem(path.name) for path in _files_below(folder))
 
 
