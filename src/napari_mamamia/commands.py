@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.mask_files import is_mask_file
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
+from napari_mamamia.io.volumes.formats import WRITTEN_SUFFIXES
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
@@ -90,16 +91,31 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
     A whole-number volume with few distinct values is taken for a mask.
     """
-    from napari_mamamia.io.data_set.volumes import read_header, read_volume
+    from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
 
     file = Path(path[0] if isinstance(path, list) else path)
+    if is_mask_file(file):
+        labels = read_labels(file)
+        if (grid := _grid_of_open_case()) is not None:
+            labels = labels.on_grid(grid)
+        return [_mask_tuple(file, labels.grid, labels.dense())]
     header = read_header(file)
     if header.n_volumes == 1 and header.dtype.kind in "iu":
         _, volume = read_volume(file)
         if looks_like_mask(volume):
             return [_mask_tuple(file, header.grid, volume)]
     return _layers_of(find_data_set(file).cases[0])
+
+
+def _grid_of_open_case() -> Grid | None:
+    """Return the grid of the case that is open in napari's window, None without one."""
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.base.layers import tag_of
+
+    viewer = current_viewer()
+    tags = map(tag_of, viewer.layers) if viewer is not None else ()
+    return next((tag.grid for tag in tags if tag is not None and tag.case_id), None)
 
 
 def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
@@ -153,9 +169,9 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     from napari_mamamia.io.data_set.volumes import write_mask
 
     target = Path(path)
-    if not target.name.lower().endswith(VOLUME_SUFFIXES):
+    if not target.name.lower().endswith(WRITTEN_SUFFIXES):
         raise FormatError(
-            f"expected a name that ends in {', '.join(VOLUME_SUFFIXES)}, got {target.name}: "
+            f"expected a name that ends in {', '.join(WRITTEN_SUFFIXES)}, got {target.name}: "
             "choose another name"
         )
     array, grid = _array_and_grid(data, attributes)

@@ -8,7 +8,7 @@ from napari.layers import Labels, Layer
 from npe2 import PluginManager
 
 from napari_mamamia import commands
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, GridMismatchError
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer, tag_of
 
 
@@ -27,6 +27,44 @@ def nifti(path, array_zyx, affine):
 
 
 AFFINE = np.diag([-0.8, 0.7, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["a.seg.nrrd", "a.dcm", "a.mha", "a.hdr"])
+def test_a_mask_of_another_tool_becomes_labels_in_its_place(viewer, tmp_path, name):
+    from tests.cli.test_mask_formats import PREDICTION, seg, write_itk
+    from tests.io.test_segment_files import GRID, write_seg_nrrd
+
+    path = tmp_path / name
+    if name == "a.seg.nrrd":
+        write_seg_nrrd(path, [PREDICTION[1:4, 2:6, 3:9]], {"Segment0_Name": "x"}, (1, 2, 3))
+    elif name == "a.dcm":
+        seg("BINARY")(path)
+    else:
+        write_itk(path)
+    (layer,) = viewer.open(str(path), plugin="napari-mamamia")
+    assert isinstance(layer, Labels)
+    assert np.count_nonzero(layer.data) == 32  # drawn by hand
+    world_mm = tag_of(layer).grid.to_world_mm(np.argwhere(array_of(layer)))
+    drawn_mm = GRID.to_world_mm(np.argwhere(PREDICTION))
+    np.testing.assert_allclose(sorted(world_mm.tolist()), sorted(drawn_mm.tolist()), atol=1e-5)
+
+
+def test_a_part_of_an_image_lies_on_the_open_case(viewer, tmp_path, monkeypatch):
+    from tests.cli.test_mask_formats import PREDICTION, write_nifti
+    from tests.io.test_segment_files import GRID, write_seg_nrrd
+
+    from napari_mamamia.widgets.adapter import adapter
+
+    image = tmp_path / "images" / "A" / "A_0000.nii.gz"
+    write_nifti(image, np.arange(480).reshape(GRID.shape) > 200)
+    viewer.open(str(image.parent), plugin="napari-mamamia")
+    monkeypatch.setattr(adapter, "current_viewer", lambda: viewer)
+    path = write_seg_nrrd(tmp_path / "a.seg.nrrd", [PREDICTION[1:4, 2:6, 3:9]], {}, (1, 2, 3))
+    (layer,) = viewer.open(str(path), plugin="napari-mamamia")
+    np.testing.assert_array_equal(array_of(layer) > 0, PREDICTION)
+    path = write_seg_nrrd(tmp_path / "b.seg.nrrd", [PREDICTION[1:4, 2:6, 3:9]], {}, (1.5, 2, 3))
+    with pytest.raises(GridMismatchError, match=r"b\.seg\.nrrd.*do not fall on the image"):
+        commands.get_reader(str(path))(str(path))
 
 
 def test_a_foreign_folder_is_declined_at_once(tmp_path):

@@ -1,7 +1,9 @@
 """Volumes, DICOM in its forms, what a PACS answers: small valid examples and their readers."""
 
+import gzip
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from unittest.mock import patch
 
@@ -50,6 +52,87 @@ def _read_mask(path: Path) -> object:
 
     read_labels(path)
     return read_labels_dense(path)[1].sum()
+
+
+def _metaimage(name: str, packed: bool = False):
+    def make(folder: Path) -> Path:
+        values = (np.arange(np.prod(SHAPE)) % 7 == 0).astype(np.uint8).tobytes()
+        data = zlib.compress(values) if packed else values
+        voxels = "LOCAL" if name.endswith(".mha") else "x.raw"
+        head = (
+            "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+            f"CompressedData = {packed}\nTransformMatrix = 0 1 0 -1 0 0 0 0 1\nOffset = 1 2 3\n"
+            "AnatomicalOrientation = RAI\nElementSpacing = 0.7 0.7 2\nDimSize = 5 6 3\n"
+            f"ElementType = MET_UCHAR\nElementDataFile = {voxels}\n"
+        ).encode()
+        (folder / name).write_bytes(head + (data if voxels == "LOCAL" else b""))
+        if voxels != "LOCAL":
+            (folder / voxels).write_bytes(data)
+        return folder / name
+
+    return make
+
+
+def _nifti_pair(kind: str):
+    def make(folder: Path) -> Path:
+        values = (np.arange(np.prod(SHAPE)) % 7 == 0).astype(np.uint8).reshape(SHAPE[::-1])
+        nib.save(getattr(nib, kind)(values, np.diag([-0.7, 0.7, 2.0, 1.0])), folder / "x.hdr")
+        (folder / "x.mat").unlink(missing_ok=True)
+        return folder / "x.hdr"
+
+    return make
+
+
+def _nhdr(folder: Path) -> Path:
+    (folder / "x.raw").write_bytes(bytes(range(90)))
+    (folder / "x.nhdr").write_text(
+        "NRRD0004\ntype: uchar\ndimension: 3\nspace: LPS\nsizes: 5 6 3\nencoding: raw\n"
+        "space directions: (1,0,0) (0,1,0) (0,0,1)\ndata file: x.raw\n\n"
+    )
+    return folder / "x.nhdr"
+
+
+def _layered_seg(folder: Path) -> Path:
+    layers = (np.arange(2 * np.prod(SHAPE)) % 7 == 0).astype(np.uint8)
+    (folder / "x.seg.nrrd").write_bytes(
+        b"NRRD0004\ntype: uchar\ndimension: 4\nspace: left-posterior-superior\nsizes: 2 5 6 3\n"
+        b"space directions: none (1,0,0) (0,1,0) (0,0,1)\nkinds: list domain domain domain\n"
+        b"encoding: gzip\nspace origin: (0,0,0)\nSegment0_Name:=a\nSegment0_LabelValue:=1\n"
+        b"Segment0_Layer:=0\nSegment1_Name:=b\nSegment1_LabelValue:=1\nSegment1_Layer:=1\n\n"
+        + gzip.compress(layers.tobytes())
+    )
+    return folder / "x.seg.nrrd"
+
+
+def _read_segments(path: Path) -> object:
+    from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
+    from napari_mamamia.io.volumes.nrrd import read_layers
+    from napari_mamamia.io.volumes.segments import read_segment_labels
+
+    files_of_volume(path)
+    read_labels(path, "b")
+    read_layers(path)
+    return read_segment_labels(path, 2)
+
+
+def _read_seg_as_labels(path: Path) -> object:
+    from napari_mamamia.io.seg.labels import read_seg_labels
+
+    return read_seg_labels(path, "tumour")
+
+
+def _folder_of_masks(folder: Path) -> Path:
+    _volume("X_seg.nii.gz")(folder)
+    (_made(folder / "Y") / "1.dcm").write_bytes(bytes(128) + b"DICM" + b"1.2.840.10008.5")
+    return folder
+
+
+def _list_masks(folder: Path) -> object:
+    from napari_mamamia.io.data_set.mask_files import is_mask_file, list_masks
+    from napari_mamamia.io.data_set.volumes import files_of_volume
+
+    is_mask_file(folder / "Y" / "1.dcm")
+    return [files_of_volume(path) for path in list_masks(folder, ["X", "Y"]).masks.values()]
 
 
 def _submission_mask(folder: Path) -> Path:
@@ -106,6 +189,18 @@ VOLUMES = (
     ),
     Format("nrrd", _volume("x.nrrd"), _read_volume, _VOLUME),
     Format("nrrd-mask", _volume("x.nrrd"), _read_mask, _LABELS),
+    Format("metaimage", _metaimage("x.mha", packed=True), _read_volume, _VOLUME),
+    Format("metaimage-mask", _metaimage("x.mhd"), _read_mask, _LABELS, called="x."),
+    Format("nifti-pair", _nifti_pair("Nifti1Pair"), _read_mask, _LABELS, called="x."),
+    Format("analyze", _nifti_pair("Spm99AnalyzeImage"), _read_mask, _LABELS, called="x."),
+    Format("nrrd-detached", _nhdr, _read_mask, _LABELS, called="x."),
+    Format(
+        "slicer-segments",
+        _layered_seg,
+        _read_segments,
+        ("io.volumes.nrrd.read_layers", "io.volumes.segments.read_segment_labels"),
+    ),
+    Format("mask-folder", _folder_of_masks, _list_masks, (), share=0.3),
     Format(
         "nrrd-header",
         _volume("x.nrrd"),
@@ -443,6 +538,13 @@ DICOM = (
     Format("dicom-study", _two_studies, _study_below, ("io.exam.study.imported_study",)),
     Format("dicom-timing", _classic, _read_timing, ("io.exam.timing.read_scan_timing",), share=0.3),
     Format("dicom-seg", _seg, _read_seg, ("io.seg.seg.read_segmentation",), share=0.7),
+    Format(
+        "dicom-seg-labels",
+        _seg,
+        _read_seg_as_labels,
+        ("io.seg.labels.read_seg_labels",),
+        share=0.5,
+    ),
     Format(
         "dicom-seg-ucsf",
         _ucsf_seg,

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.io.data_set.layout import find_data_set, find_masks
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.mask_files import find_masks
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
@@ -58,7 +59,7 @@ def test_a_case_whose_name_is_no_utf_8_is_a_problem_and_the_others_open(data_set
 def test_a_mask_whose_name_is_no_utf_8_is_named(data_set):
     with pytest.raises(FormatError) as refusal:
         find_masks(data_set / "images" / BAD)
-    assert "M\ufffdller_0000 with bytes that are none: rename it" in str(refusal.value)
+    assert "M\ufffdller_0000.nii.gz with bytes that are none: rename it" in str(refusal.value)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])

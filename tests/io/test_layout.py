@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.data_set.layout import find_data_set, find_masks, recognise
+from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.mask_files import find_masks
 from napari_mamamia.io.files.sources import LayoutKind
 
 
@@ -184,7 +185,7 @@ def test_two_masks_for_one_case_are_a_problem_and_neither_is_taken(tmp_path):
     touch(expert / "A.nii.gz", expert / "A.nii")
     (case,) = find_data_set(tmp_path).cases
     assert case.reference is None
-    assert "two reference masks" in case.problems[0]
+    assert "the reference mask of A" in case.problems[0]
     assert "A.nii" in case.problems[0]
 
 

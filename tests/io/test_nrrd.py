@@ -148,7 +148,7 @@ def test_a_sheared_nrrd_opens_with_a_warning(nrrd_file):
         ({"space_directions": None}, "direction in mm for each of 3 axes"),
         ({"encoding": "ascii"}, "raw or gzip encoding.*ascii"),
         ({"encoding": None}, "raw or gzip encoding"),
-        ({"data_file": "voxels.raw"}, "right behind the header.*data file: voxels.raw"),
+        ({"data_file": "voxels.raw"}, "its voxels in voxels.raw, as its data file says"),
         ({"byte_skip": "-1"}, "right behind the header.*byte skip: -1"),
         ({"type": "block", "block_size": "2"}, "NRRD of numbers"),
         ({"type": "colour"}, "NRRD of numbers"),

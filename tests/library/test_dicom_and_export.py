@@ -95,6 +95,31 @@ def test_what_cannot_be_meant_is_refused_and_writes_nothing(imported, tmp_path, 
     assert not (tmp_path / "x").exists()
 
 
+def test_masks_in_memory_are_exported_and_a_seg_comes_back_onto_the_case(study, imported, tmp_path):
+    data_set = imported.data_set
+    case = data_set["P001"]
+    drawn = np.zeros(case.grid.shape, bool)
+    drawn[4:9, 20:30, 12:25] = True
+    for name, mask in (("mask", mm.Mask(case.grid, drawn)), ("array", drawn)):
+        out = tmp_path / name
+        bundle = mm.export(
+            data_set, {"P001": mask}, out, formats=("nifti", "slicer"), progress=False
+        )
+        assert (bundle.failures, bundle.problems) == ((), ())
+        assert np.array_equal(mm.read_mask(out / "P001.nii.gz").array, drawn)
+        seg = mm.read_mask(out / "slicer" / "P001.seg.nrrd", "tumour", grid=case.grid)
+        assert np.array_equal(seg.array, drawn)
+    moved = case.grid.affine.copy()
+    moved[0, 3] += 7
+    bad = mm.Mask(mm.Grid(case.grid.shape, moved), drawn)
+    (failure,) = mm.export(data_set, {"P001": bad}, tmp_path / "bad", progress=False).failures
+    assert "apart" in failure.reason
+    with pytest.raises(mm.ArgumentError, match="got both"):
+        mm.export(data_set, {"P001": drawn, "x": tmp_path}, tmp_path / "both", progress=False)
+    with pytest.raises(mm.FormatError, match=r"'liver'.*'tumour' \(1\)"):
+        mm.read_mask(tmp_path / "mask" / "slicer" / "P001.seg.nrrd", "liver")
+
+
 def test_a_folder_that_is_no_bundle_is_not_sound(tmp_path):
     found = mm.verify(tmp_path, progress=False)
     assert not found.is_sound

@@ -1,5 +1,6 @@
 """Values that would be taken for something else, or end in somebody else's error."""
 
+import nibabel
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ def data_set(tmp_path_factory):
     return mm.make_phantoms(place, 1, shape=(16, 32, 32), progress=False)
 
 
-LABELS = ["1", "x", True, float("nan"), float("inf"), [1]]
+LABELS = ["1", " ", True, float("nan"), float("inf"), [1]]
 
 
 @pytest.mark.parametrize("label", LABELS, ids=map(str, LABELS))
@@ -28,6 +29,17 @@ def test_a_label_that_is_no_number_is_refused_and_never_an_empty_mask(data_set, 
         with pytest.raises(mm.ArgumentError, match="a number for label"):
             call()
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_means_a_segment_and_a_file_of_values_without_names_is_refused(data_set, tmp_path):
+    file = next((data_set.root / "segmentations" / "expert").iterdir())
+    mask = mm.read_mask(file)
+    two = np.asarray(mm.to_nibabel(mask).dataobj).copy()
+    two[0, 0, 0] = 2
+    nibabel.save(nibabel.Nifti1Image(two, mm.to_nibabel(mask).affine), tmp_path / "two.nii.gz")
+    assert np.array_equal(mm.read_mask(file, label="tumour").array, mask.array)
+    with pytest.raises(mm.FormatError, match=r"two\.nii\.gz.*'tumour'.*1, 2 without names"):
+        mm.read_mask(tmp_path / "two.nii.gz", label="tumour")
 
 
 def test_a_label_may_be_a_number_of_numpy(data_set):

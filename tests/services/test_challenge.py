@@ -202,7 +202,48 @@ def test_two_files_of_one_case_cost_that_case(challenge):
     write_mask(challenge / "submissions" / "beta" / "c_00.nii", reference(0))
     outcome = by_team(run_challenge(challenge))["beta"]
     assert [one.case_id for one in outcome.breaches] == ["C_00"]
-    assert "expected one mask, found" in outcome.breaches[0].reason
+    assert "expected one mask of case C_00, found" in outcome.breaches[0].reason
+
+
+def test_masks_of_other_tools_count_as_those_of_nifti_do(challenge):
+    """Alpha hands in again: a MetaImage, a pair, and a mask in the folder of its case."""
+    import SimpleITK as sitk  # noqa: N813 - the name that its own documentation uses
+
+    alpha, other = challenge / "submissions" / "alpha", challenge / "submissions" / "other"
+    (other / "C_02").mkdir(parents=True)
+    image = sitk.ReadImage(str(alpha / "C_00.nii.gz"))
+    sitk.WriteImage(image, str(other / "C_00.mha"))
+    sitk.WriteImage(sitk.ReadImage(str(alpha / "C_01.nii.gz")), str(other / "C_01.hdr"))
+    shutil.copy(alpha / "C_02.nii.gz", other / "C_02" / "mask.nii.gz")
+    run = by_team(run_challenge(challenge))
+    assert run["other"].breaches == ()
+    tables = [
+        read_case_scores(next((challenge / "results" / team).rglob("case_scores.csv")))
+        for team in ("alpha", "other")
+    ]
+    first, second = ([(row.case_id, row.dsc, row.norm_hd) for row in table] for table in tables)
+    assert first == second
+    assert all(dsc == 1 for _, dsc, _ in first)  # alpha hands in the references
+
+
+def test_what_is_no_mask_by_its_name_is_named_in_the_breach(challenge):
+    beta = challenge / "submissions" / "beta"
+    (beta / "C_00.nii.gz").rename(beta / "C_00.npy")
+    (breach,) = by_team(run_challenge(challenge))["beta"].breaches
+    assert breach.case_id == "C_00"
+    assert "C_00.npy" in breach.reason
+
+
+def test_a_reference_in_two_files_is_refused_for_its_hash_would_freeze_one(tmp_path):
+    import nibabel as nib
+
+    folder = write_references(tmp_path, 1)
+    image = nib.load(folder / "C_00.nii.gz")
+    nib.save(nib.Nifti1Pair(np.asarray(image.dataobj), image.affine), folder / "C_00.hdr")
+    (folder / "C_00.nii.gz").unlink()
+    settings = ChallengeSettings(reference=folder, clinical=tmp_path / "clinical.csv")
+    with pytest.raises(FormatError, match=r"C_00\.hdr and C_00\.img: convert it"):
+        begin_challenge(tmp_path / "challenge", settings)
 
 
 # ---------------------------------------------------------------- zips and tables

@@ -12,9 +12,9 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
-    LabelOption,
     OutOption,
     OverwriteOption,
+    SegmentOption,
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
@@ -100,7 +100,7 @@ def export(
     harmonise: HarmoniseOption = OrientationProfile.AS_IS,
     formats: FormatOption = None,
     label_map: LabelMapOption = None,
-    label: LabelOption = None,
+    label: SegmentOption = None,
     case: CaseOption = None,
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Write the phases too.")

@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
+from napari_mamamia.cli.quantities import LABEL, LABEL_OR_NAME, SECONDS, Quantity
 from napari_mamamia.core.choices import (
     CompositeName,
     IsolationChoice,
@@ -48,6 +48,15 @@ CaseOption = Annotated[
 LabelOption = Annotated[
     float | None,
     typer.Option("--label", parser=LABEL, help="Value that is tumour (default: any above 0)."),
+]
+SegmentOption = Annotated[
+    Any,
+    typer.Option(
+        "--label",
+        metavar="VALUE|NAME",
+        parser=LABEL_OR_NAME,
+        help="Value, or name of the segment, that is tumour (default: any above 0).",
+    ),
 ]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the run that made the output folder.")

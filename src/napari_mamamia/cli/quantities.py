@@ -73,6 +73,21 @@ SECONDS_OF_PHASE: Final = Quantity("a time", -_DAY_S, _DAY_S, "s", "type seconds
 LABEL: Final = Quantity(
     "a mask's value", 1e-6, 2**31 - 1, "", "name the value that is tumour, such as 1; 0 is none"
 )
+
+
+@dataclass(frozen=True)
+class _LabelOrName:
+    """Reads the value of a label, or the name of a segment."""
+
+    __name__ = "value or name"
+
+    def __call__(self, text: str | float) -> float | str:
+        """Return the number; a text that is none is a name."""
+        name = str(text).strip()
+        return LABEL(text) if not name or is_number(name) else name
+
+
+LABEL_OR_NAME: Final = _LabelOrName()
 SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "give a share, such as 0.87")
 GIGABYTES: Final = Quantity("an amount of memory", 0.1, 100_000, "GB", "type gigabytes, such as 8")
 INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", is_whole=True)

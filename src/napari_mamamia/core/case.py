@@ -1,6 +1,7 @@
 """`Case`, `Phase`, `Mask`, `LabelMap`: records of arrays on a `Grid`."""
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.blank import blank_array
-from napari_mamamia.core.box import Box
+from napari_mamamia.core.box import Box, box_of
 from napari_mamamia.core.errors import (
     ArgumentError,
     CaseError,
     GridMismatchError,
     NotAMaskError,
 )
-from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.core.reorientation import reorientation_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +184,15 @@ class LabelMap:
 
     `crop` holds the values inside `box`, in the file's type; every voxel outside is 0. For an
     all-zero file the box is empty. A profile or the user says which values are foreground.
+    `is_part` says that the file stores only a part of its image, as DICOM SEG and 3D Slicer do, and
+    `grid` is that part's: `on_grid` puts it on the image.
     """
 
     grid: Grid
     box: Box
     crop: NDArray[Any]
     source: Path | None = None
+    is_part: bool = False
 
     def __post_init__(self) -> None:
         if self.crop.shape != self.box.shape:
@@ -239,6 +244,37 @@ class LabelMap:
         out[self.box.slices] = self.crop
         return out
 
+    def on_grid(self, grid: Grid) -> "LabelMap":
+        """Return a stored part of an image on the image's grid; any other map as it is.
+
+        Axes may run the other way in the image; nothing is resampled.
+
+        Raises
+        ------
+        GridMismatchError
+            If the part does not fall on voxels of `grid`, or labels lie outside of it.
+        """
+        if not self.is_part:
+            return self
+        turn = reorientation_to(self.grid, grid.orientation)
+        first = _offset(turn.target, grid)
+        box = turn.box(self.box)
+        start, stop = (
+            np.add(end, (0, 0, 0) if first is None else first) for end in (box.start, box.stop)
+        )
+        is_inside = box.is_empty or (start.min() >= 0 and (stop <= grid.shape).all())
+        if first is None or not is_inside:
+            raise GridMismatchError(
+                f"{self.source}: the segmentation's frames, {turn.target.shape} voxels from "
+                f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} "
+                f"(z, y, x), do not fall on the image of shape {grid.shape}: it belongs to another "
+                "image, or the image was resampled"
+            )
+        if box.is_empty:
+            return LabelMap(grid, Box.empty(), self.crop, self.source)
+        moved = box_of((tuple(start), tuple(stop)), grid.shape)
+        return LabelMap(grid, moved, turn.array(self.crop), self.source)
+
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
         """Return the voxels equal to `value`, or all foreground ones.
 
@@ -263,6 +299,47 @@ SOFT_TOLERANCE: Final = 0.1
 _MOST_LABEL: Final = 8
 """Labels of parts that touch each other are numbered from 1 up to this. Ours."""
 _WHOLE: Final = 1e-3
+
+
+def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
+    """Return two maps on one grid where either stores only a part of the image, else as they are.
+
+    Of two parts that is the block that holds both, with a voxel around it. Parts that do not fall
+    on each other's voxels stay as they are: they lie on different grids.
+    """
+    try:
+        if a.is_part and b.is_part:
+            whole = _grid_around(a.grid, b.grid)
+            return a.on_grid(whole), b.on_grid(whole)
+        return a.on_grid(b.grid), b.on_grid(a.grid)
+    except GridMismatchError:
+        return a, b
+
+
+def _grid_around(a: Grid, b: Grid) -> Grid:
+    """Return `a` grown to hold `b` too, and a voxel more on each side."""
+    other = reorientation_to(b, a.orientation).target
+    first = _offset(other, a)
+    if first is None:
+        raise GridMismatchError("the two parts do not fall on each other's voxels")
+    low = np.minimum(first, 0) - 1
+    high = np.maximum(np.add(first, other.shape), a.shape) + 1
+    affine = a.affine.copy()
+    affine[:3, 3] = a.to_world_mm(low)
+    z, y, x = (int(n) for n in high - low)
+    return Grid((z, y, x), affine)
+
+
+def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
+    """Return the voxel of `grid` at the first one of `part`, None where they do not fall together.
+
+    Axes must run alike.
+    """
+    corners = np.array(list(product(*((0, n - 1) for n in part.shape))))
+    offsets = grid.to_voxel(part.to_world_mm(corners)) - corners
+    z, y, x = (int(n) for n in np.round(offsets[0]))
+    is_off = np.abs(offsets - (z, y, x)).max() > 2 * SAME_PLACE_VOXELS
+    return None if is_off else (z, y, x)
 
 
 def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:

@@ -147,6 +147,28 @@ def label_of(given: Any) -> float | None:
     return float(given)
 
 
+def is_path(given: object) -> bool:
+    """Return whether what was given names a file or a folder."""
+    return isinstance(given, str) or hasattr(given, "__fspath__")
+
+
+def segment_of(given: Any) -> float | str | None:
+    """Return the value of a mask that is meant, or the name of its segment; else as `label_of`.
+
+    A number in quotes is refused: nobody could say whether a value or a name is meant.
+    """
+    is_name = isinstance(given, str) and given.strip() and not _is_number(given)
+    return str(given) if is_name else label_of(given)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def seconds_of(given: Any, what: str) -> float | None:
     """Return a time in seconds, None for no limit; `ArgumentError` for no positive number."""
     if given is None:

@@ -199,7 +199,7 @@ class Case:
     def _read_mask(self, path: Path | None) -> Mask | None:
         if path is None:
             return None
-        labels = read_labels(path)
+        labels = read_labels(path).on_grid(self.grid)
         require_same_grid(labels.grid, self.grid, str(path), f"case {self.case_id}")
         require_few_values(labels, self.case_id)
         return labels.mask()

@@ -1,26 +1,32 @@
 """`export`: masks as a bundle that others can trust; `verify` holds one against its manifest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.library.argument_words import advise_failures, advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
     case_ids_of,
     existing_of,
-    label_of,
+    is_path,
     named,
     path_of,
+    segment_of,
     texts_of,
 )
 from napari_mamamia.library.data_set import DataSet
+from napari_mamamia.library.masks import write_mask
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.export.export import ExportSummary, export_bundle
@@ -98,12 +104,12 @@ class Exported:
 @advising_arguments
 def export(
     data_set: DataSet,
-    masks: PathLike | Mapping[str, PathLike],
+    masks: "PathLike | Mapping[str, PathLike | MaskLike]",
     out: PathLike,
     *,
     formats: FormatName | Iterable[FormatName] = ("nifti",),
     harmonise: Literal["as-is", "las-psr", "ras", "lps"] = "as-is",
-    label: float | None = None,
+    label: float | str | None = None,
     label_map: PathLike | None = None,
     case_ids: str | Iterable[str] | None = None,
     with_images: bool = False,
@@ -122,7 +128,8 @@ def export(
     data_set
         The images that the masks were made for.
     masks
-        A folder of masks ``ID.nii.gz`` (or what `predict` returned), or several by name.
+        A folder of masks ``ID.nii.gz`` or in another format that `read_mask` takes (or what
+        `predict` returned), several by name, or a mask in memory for each case id, as for `score`.
     out
         The folder of the bundle.
     formats
@@ -130,7 +137,8 @@ def export(
     harmonise
         The orientation to write too, by flips and permutations alone.
     label, label_map
-        The one value to keep, or a JSON file that says what becomes of each.
+        The one value to keep, or the name of its segment; or a JSON file that says what becomes of
+        each.
     case_ids
         Only these cases.
     with_images
@@ -185,10 +193,10 @@ def export(
             )
     chosen = texts_of(formats, "formats")
     settings = ExportSettings(
-        masks=_list_folders(masks),
+        masks=(),
         formats=tuple(named(ExportFormat, one, "formats") for one in chosen),
         profile=named(OrientationProfile, harmonise, "harmonise"),
-        label=label_of(label),
+        label=segment_of(label),
         rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),
         case_ids=case_ids_of(case_ids),
         with_images=with_images,
@@ -199,8 +207,10 @@ def export(
         dataset_number=dataset_number,
     )
     how = existing_of(existing, can_resume=False)
-    job = partial(export_bundle, data_set.opened, settings, path_of(out, "out"), how)
-    return Exported(drive(job, progress))
+    with _mask_folders(data_set, masks) as folders:
+        chosen_masks = replace(settings, masks=folders)
+        job = partial(export_bundle, data_set.opened, chosen_masks, path_of(out, "out"), how)
+        return Exported(drive(job, progress))
 
 
 @advising_arguments
@@ -249,9 +259,27 @@ def verify(
     return drive(partial(verify_bundle, path_of(bundle, "a bundle"), place, studies), progress)
 
 
-def _list_folders(masks: PathLike | Mapping[str, PathLike]) -> tuple[MaskFolder, ...]:
-    if isinstance(masks, Mapping):
-        return tuple(
-            MaskFolder(path_of(folder, f"the masks {name}"), name) for name, folder in masks.items()
+@contextmanager
+def _mask_folders(
+    data_set: DataSet, masks: "PathLike | Mapping[str, PathLike | MaskLike]"
+) -> Iterator[tuple[MaskFolder, ...]]:
+    """Give the folders of masks; those in memory are written into one that goes afterwards."""
+    if not isinstance(masks, Mapping):
+        yield (MaskFolder(path_of(masks, "masks")),)
+        return
+    in_memory: dict[str, Any] = {name: one for name, one in masks.items() if not is_path(one)}
+    if not in_memory:
+        folders = {name: path_of(one, f"the masks {name}") for name, one in masks.items()}
+        yield tuple(MaskFolder(folder, name) for name, folder in folders.items())
+        return
+    if len(in_memory) < len(masks):
+        raise ArgumentError(
+            "expected folders by the names of their masks, or masks by case id, got both: write "
+            "the masks with write_mask  and pass their folder"
         )
-    return (MaskFolder(path_of(masks, "masks")),)
+    with own_folder() as folder:
+        for case_id, mask in in_memory.items():
+            # An array lies on its case's grid; a `Mask` that does not is refused by the export.
+            grid = None if mask_in(mask) is not None else data_set[case_id].grid
+            write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
+        yield (MaskFolder(folder, "masks"),)

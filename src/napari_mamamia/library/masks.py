@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import ArgumentError
-from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
 from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
 from napari_mamamia.library.argument_words import advising_arguments
-from napari_mamamia.library.arguments import PathLike, label_of, path_of
+from napari_mamamia.library.arguments import PathLike, path_of, segment_of
 from napari_mamamia.library.case import Case
 from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import require_few_values
@@ -24,15 +24,24 @@ if TYPE_CHECKING:
 
 
 @advising_arguments
-def read_mask(path: PathLike, label: float | None = None) -> Mask:
-    """Return the mask in a file (``.nii.gz``, ``.nii``, ``.nrrd``) with its grid.
+def read_mask(
+    path: PathLike, label: float | str | None = None, *, grid: Grid | None = None
+) -> Mask:
+    """Return the mask in a file of any format with its grid.
+
+    That is NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage, and
+    with the extra ``dicom`` DICOM SEG.
 
     Parameters
     ----------
     path
         The file.
     label
-        The value that is foreground; without it any above 0, in a floating-point file 0.5 and more.
+        The value that is foreground, or the name of the segment; without it any above 0, in a
+        floating-point file 0.5 and more.
+    grid
+        Where the mask must lie, such as ``case.grid``. DICOM SEG and ``.seg.nrrd`` may store a part
+        of their image, which is put on it; without it the mask is on the grid of that part.
 
     Returns
     -------
@@ -42,21 +51,28 @@ def read_mask(path: PathLike, label: float | None = None) -> Mask:
     Raises
     ------
     FormatError
-        If the file is missing, damaged or of another format.
+        If the file is missing, damaged or of another format, or has no segment of that name.
     CaseError
         If it holds an image.
+    GridMismatchError
+        If it does not lie on `grid`.
+    MissingExtraError
+        If it is a DICOM SEG and the extra ``dicom`` is not installed.
 
     Examples
     --------
     >>> mm.read_mask("predictions/DUKE_001.nii.gz").volume_mm3  # doctest: +SKIP
     1843.2
     """
-    value = label_of(label)
-    labels = read_labels(path_of(path, "a mask"))
+    segment = segment_of(label)
+    labels = read_labels(path_of(path, "a mask"), segment)
+    if (place := grid_of(grid)) is not None:
+        labels = labels.on_grid(place)
+        require_same_grid(labels.grid, place, str(path), "the grid given")
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
     if labels.grid.identity_warning:
         warnings.warn(f"{labels.source}: {labels.grid.identity_warning}", stacklevel=3)
-    return labels.mask(value)
+    return labels.mask(None if isinstance(segment, str) else segment)
 
 
 @advising_arguments

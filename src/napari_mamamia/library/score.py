@@ -6,24 +6,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.case import LabelMap, on_common_grid
 from napari_mamamia.core.choices import UnusableRule, UnusableRuleName
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array, mask_in
-from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.layout import list_masks
+from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks, no_mask_error
 from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
-from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
     columns_of,
-    label_of,
+    is_path,
     path_of,
     place_of,
+    segment_of,
     table_file,
 )
 from napari_mamamia.library.data_set import DataSet
@@ -32,7 +31,7 @@ from napari_mamamia.library.scores import Scores, ScoreSource
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
-from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, keep_listed
+from napari_mamamia.services.score.pairs import FoundPairs, find_cases, join_listings, keep_listed
 from napari_mamamia.services.score.report import Scored
 from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
@@ -57,7 +56,7 @@ def score(
     clinical: "PathLike | DataSet | pd.DataFrame | None" = None,
     columns: PathLike | Mapping[str, str | None] | None = None,
     profile: ProfileName = "clinical",
-    label: float | None = None,
+    label: float | str | None = None,
     bootstrap: int = 1000,
     seed: int = 42,
     minimum_group: int = 5,
@@ -74,9 +73,10 @@ def score(
     Parameters
     ----------
     reference, prediction
-        Two folders of masks ``ID.nii.gz``; two files; two masks in memory (`Mask` or array
-        ``(z, y, x)``); or two mappings from case id to mask. The reference may also be a
-        `DataSet`, whose expert masks count then. A case without a prediction counts as the profile
+        Two folders of masks (``ID.nii.gz``, or another format that `read_mask` takes); two files;
+        two masks in memory (`Mask` or array ``(z, y, x)``); or two mappings from case id to mask.
+        The reference may also be a `DataSet`, whose expert masks count then. A case without a
+        prediction counts as the profile
         says; a file that cannot be read costs its case alone.
     grid
         Where arrays lie; each `Mask` knows its own.
@@ -90,7 +90,8 @@ def score(
         The definitions of every number: "clinical" (HD95 in mm), "official-code" (what the
         challenge's scripts compute) or "paper".
     label
-        The value that is tumour; without it any above 0. Only for the profile "clinical".
+        The value that is tumour, of files also the name of its segment; without it any above 0.
+        Only for the profile "clinical".
     bootstrap, seed
         Resamples for the 95 % intervals (0: none) and the seed of everything random.
     minimum_group
@@ -157,7 +158,8 @@ def score(
         source = ScoreSource("score", (*names, *settings.parameters), read)
         scored = drive(job, progress, starts_processes=workers > 0)
         return Scores(scored, settings, source)
-    _require_files_for(images=images, workers=workers, cases=cases)
+    name_of_segment = label if isinstance(label, str) else None
+    _require_files_for(images=images, workers=workers, cases=cases, label=name_of_segment)
     masks = _mask_pairs(reference, prediction, grid, case_id)
     scoring = partial(score_masks_of_cases, name or "prediction", masks, settings, cohort)
     source = ScoreSource("score", settings.parameters)
@@ -224,7 +226,7 @@ def _make_settings(
     clinical: "PathLike | DataSet | None",
     columns: PathLike | Mapping[str, str | None] | None,
     profile: str,
-    label: float | None,
+    label: float | str | None,
     bootstrap: int,
     seed: int,
     images: "PathLike | DataSet | None",
@@ -246,7 +248,7 @@ def _make_settings(
         return ScoreSettings(
             profile_named(profile),
             _clinical_table(clinical),
-            label_of(label),
+            segment_of(label),
             bootstrap,
             seed,
             images=None if root is None else path_of(root, "images"),
@@ -299,11 +301,7 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
 
 def _are_files(reference: object, prediction: object) -> bool:
     """Whether both sides are files or folders, so that each case is read when its turn comes."""
-    return _is_path(prediction) and (_is_path(reference) or isinstance(reference, DataSet))
-
-
-def _is_path(given: object) -> bool:
-    return isinstance(given, str) or hasattr(given, "__fspath__")
+    return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
 def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path, Path]]:
@@ -348,20 +346,10 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
             f"expected a data set with references, got {data_set.name}, which has none: pass the "
             "folder of the reference masks"
         )
-    listing = list_masks(folder)
-    predicted = {case_key(name): (name, path) for name, path in listing.masks.items()}
-    doubled = {case_key(name): reason for name, reason in listing.problems.items()}
-    if not predicted and not doubled:
-        raise FormatError(f"{folder} holds no mask: expected files such as ID.nii.gz")
-    experts = {case_key(name): (name, path) for name, path in references.items()}
-    ids = {key: name for key, (name, _) in (predicted | experts).items()}
-    pairs: Pairs = {
-        ids[key]: (experts.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
-        for key in sorted(ids, key=lambda key: ids[key])
-    }
-    several = ScoreStatus.SEVERAL_FILES
-    problems = {ids[key]: (several, reason) for key, reason in doubled.items() if key in ids}
-    return FoundPairs(pairs, problems)
+    listing = list_masks(folder, tuple(references))
+    if listing.is_empty:
+        raise no_mask_error(folder)
+    return join_listings(MaskListing(references), listing)
 
 
 def _require_place(given: Any, what: str) -> Path:
@@ -396,7 +384,7 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
         _require_mapping(prediction, reference)
         ids = sorted({*reference, *prediction})
         return {
-            one: (
+            one: _on_one_grid(
                 _convert_labels(reference.get(one), f"the reference of {one}", grid),
                 _convert_labels(prediction.get(one), f"the prediction of {one}", grid),
             )
@@ -408,11 +396,17 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
             "expected a reference and a prediction, got None: pass two masks, or mappings by case "
             "id, in which one may be missing"
         )
-    both = (
-        _convert_labels(reference, "the reference", common),
-        _convert_labels(prediction, "the prediction", common),
-    )
-    return {case_id: both}
+    expert = _convert_labels(reference, "the reference", common)
+    model = _convert_labels(prediction, "the prediction", common)
+    return {case_id: _on_one_grid(expert, model)}
+
+
+def _on_one_grid(
+    reference: LabelMap | None, prediction: LabelMap | None
+) -> tuple[LabelMap | None, LabelMap | None]:
+    if reference is None or prediction is None:
+        return reference, prediction
+    return on_common_grid(reference, prediction)
 
 
 def _require_mapping(*given: object) -> None:
@@ -432,7 +426,7 @@ def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None
         return None
     if isinstance(given, Case):
         return None if given.files.reference is None else read_labels(given.files.reference)
-    if _is_path(given):
+    if is_path(given):
         path = _require_place(given, name)
         if path.is_dir():
             raise ArgumentError(

@@ -8,12 +8,11 @@ import hashlib
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from types import MappingProxyType
 from typing import IO, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError
@@ -21,16 +20,18 @@ from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.system import open_own
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, FrozenFile
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key, file_stem
+from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.zip_files import find_surplus, open_zip
+from napari_mamamia.io.volumes.formats import MASK_SUFFIXES
 from napari_mamamia.io.workspace.workspace import file_name
 
 _BLOCK: Final = 1 << 20
 _ZIP: Final = ".zip"
 _TABLES: Final = (".csv", ".xlsx", ".ods")
-_MASK_ENDS: Final = (*VOLUME_SUFFIXES, ".mha", ".raw", ".zraw", ".img", ".dcm")
+_MASK_ENDS: Final = (*MASK_SUFFIXES, ".raw", ".zraw", ".img")
 _NOISE: Final = frozenset({"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini"})
 _DEEPEST: Final = 20
 _ENCRYPTED: Final = 1
@@ -203,39 +204,18 @@ def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
     return folder
 
 
-@dataclass(frozen=True, slots=True)
-class HandedMasks:
-    """The mask of each case that was handed in, why some are none, and names of no case."""
-
-    masks: Mapping[str, Path]
-    problems: Mapping[str, str]
-    unknown: tuple[str, ...]
-
-
-def find_handed_masks(folder: Path, case_ids: tuple[str, ...]) -> HandedMasks:
-    """Return the masks of the given cases; letter case and the form of accents do not count.
-
-    Two files of one case are none of it.
-    """
-    by_key = {case_key(case_id): case_id for case_id in case_ids}
-    files: dict[str, list[Path]] = {}
-    unknown = []
-    for name in sorted(list_names(folder), key=natural_key):
-        stem = file_stem(readable_name(name))
-        if stem is None or not (folder / name).is_file():
-            continue
-        case_id = by_key.get(case_key(stem))
-        if case_id is None:
-            unknown.append(readable_name(name))
-        else:
-            files.setdefault(case_id, []).append(folder / name)
-    problems = {
-        case_id: f"expected one mask, found {' and '.join(path.name for path in paths)}: keep one"
-        for case_id, paths in files.items()
-        if len(paths) > 1
-    }
-    masks = {case_id: paths[0] for case_id, paths in files.items() if len(paths) == 1}
-    return HandedMasks(MappingProxyType(masks), MappingProxyType(problems), tuple(unknown))
+def find_handed_masks(
+    folder: Path, case_ids: tuple[str, ...]
+) -> tuple[MaskListing, tuple[str, ...]]:
+    """Return the masks of the given cases, and the names of masks that are of none of them."""
+    listing = list_masks(folder, case_ids)
+    known = {case_key(case_id) for case_id in case_ids}
+    unknown = [
+        path.relative_to(folder).as_posix()
+        for case_id, path in listing.masks.items()
+        if case_key(case_id) not in known
+    ]
+    return listing, tuple(unknown)
 
 
 class _Budget:

@@ -9,8 +9,8 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.challenge.challenge_file import FrozenFile
 from napari_mamamia.io.challenge.handed_in import SealedFiles, find_tables, inner_folder
+from napari_mamamia.io.data_set.mask_files import holds_masks
 from napari_mamamia.io.data_set.score_files import read_response_table, read_score_table
-from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
@@ -128,7 +128,8 @@ def look_inside(sealed: Path) -> Contents:
         return _say_nothing(folder, f"expected one {_MODEL}, found it in {names}: hand in one")
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)
-    if any(file_stem(name) for name in list_names(masks)):
+    # Below a table of scores there may be images, which make no submission of masks.
+    if holds_masks(masks, is_deep=scores is None):
         return Contents(SubmissionKind.MASKS, masks, responses)
     if responses is not None:
         return Contents(SubmissionKind.RESPONSES, folder, responses)

@@ -10,11 +10,12 @@ single file       one 3-D or 4-D volume; a fourth axis is the phases
 DICOM folder      one series for each phase (`napari_mamamia.io.exam.phases`)
 ================  ==========================================================================
 
-Everywhere ``.nii`` and ``.nrrd`` do as well as ``.nii.gz``, and ``times.json`` may give times.
+Everywhere other volume formats do as well as ``.nii.gz`` (`io.volumes.formats`; which file is a
+case's mask, `mask_files` says), and ``times.json`` may give times.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
+from napari_mamamia.io.data_set.mask_files import MaskListing, is_mask_file, list_masks
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_times_file
 from napari_mamamia.io.data_set.phase_files import (
     PhaseName,
@@ -30,10 +32,11 @@ from napari_mamamia.io.data_set.phase_files import (
     to_phases,
 )
 from napari_mamamia.io.dicom.probe import looks_like_dicom
-from napari_mamamia.io.files.file_names import case_key, file_stem
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.volumes.formats import IMAGE_SUFFIXES, file_stem
 
 _JSON: Final = ".json"
 
@@ -42,8 +45,8 @@ _JSON: Final = ".json"
 class Beside:
     """What lies beside the images, by case key."""
 
-    references: Mapping[str, list[Path]] = field(default_factory=lambda: MappingProxyType({}))
-    automatic: Mapping[str, list[Path]] = field(default_factory=lambda: MappingProxyType({}))
+    references: MaskListing | None = None
+    automatic: MaskListing | None = None
     infos: Mapping[str, list[Path]] = field(default_factory=lambda: MappingProxyType({}))
     times_s: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -110,14 +113,6 @@ def by_stem(folder: Path) -> dict[str, list[Path]]:
     return files_by_stem
 
 
-def masks_by_key(folder: Path) -> dict[str, list[Path]]:
-    """Return the volume files of a folder by case key; empty where there is no such folder."""
-    files_by_key: dict[str, list[Path]] = {}
-    for stem, files in (by_stem(folder) if folder.is_dir() else {}).items():
-        files_by_key.setdefault(case_key(stem), []).extend(files)
-    return files_by_key
-
-
 def infos_by_key(folder: Path) -> dict[str, list[Path]]:
     """Return the JSON files of a folder by case key; empty where there is no such folder."""
     files_by_key: dict[str, list[Path]] = {}
@@ -166,22 +161,22 @@ def _with_beside(case: CaseFiles, beside: Beside) -> CaseFiles:
     # False sorts first: a file in the case's own letter case goes before its twins.
     infos = sorted(beside.infos.get(key, []), key=lambda file: file.stem != case.case_id)
     case = replace(case, info=infos[0] if infos else None)
-    reference, doubled = _pick_only_mask(case, "reference", beside.references.get(key, []))
-    automatic, also = _pick_only_mask(case, "automatic", beside.automatic.get(key, []))
-    problems = (*case.problems, *doubled, *also)
-    case = replace(case, reference=reference, automatic=automatic, problems=problems)
+    for role, listing in (("reference", beside.references), ("automatic", beside.automatic)):
+        case = _with_mask(case, role, listing)
     return _with_times(case, beside.times_s.get(key))
 
 
-def _pick_only_mask(
-    case: CaseFiles, role: str, files: Iterable[Path]
-) -> tuple[Path | None, tuple[str, ...]]:
-    """Return the one mask of a role; of several none, and the problem."""
-    names = sorted(files)
-    if len(names) < 2:
-        return (names[0] if names else None), ()
-    twins = " and ".join(map(str, names))
-    return None, (f"{case.case_id} has two {role} masks, {twins}: keep one of them",)
+def _with_mask(case: CaseFiles, role: str, listing: MaskListing | None) -> CaseFiles:
+    """Return the case with its mask of a role; with a problem where there are two."""
+    if listing is None:
+        return case
+    key = case_key(case.case_id)
+    if key in listing.problems:
+        return with_problem(case, f"the {role} mask of {case.case_id}: {listing.problems[key]}")
+    if key in listing.others:
+        return replace(case, warnings=(*case.warnings, f"{role} mask: {listing.others[key]}"))
+    mask = listing.masks.get(key)
+    return replace(case, reference=mask) if role == "reference" else replace(case, automatic=mask)
 
 
 def _with_times(case: CaseFiles, times_s: tuple[float, ...] | None) -> CaseFiles:
@@ -247,6 +242,11 @@ def find_data_set(path: Path) -> DataSet:
     kind = recognise(path)
     if kind is None:
         raise _nothing_found(path)
+    if kind is LayoutKind.SINGLE_FILE and is_mask_file(path):
+        raise FormatError(
+            f"expected a volume of images, got the segmentation {path}: open the data set of its "
+            "images, or put it into segmentations/expert there as ID and its suffix"
+        )
     if kind is LayoutKind.SINGLE_FILE:
         return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
     if kind is LayoutKind.DICOM:
@@ -261,73 +261,9 @@ def find_data_set(path: Path) -> DataSet:
     return _mama_mia(root, list_names(root / _IMAGES))
 
 
-def find_masks(folder: Path) -> Mapping[str, Path]:
-    """Return the mask files of a folder by case id, in natural order; empty where there is none.
-
-    Files ``ID.nii.gz``, ``ID.nii`` and ``ID.nrrd`` directly in `folder` count; sidecars, other
-    files and subfolders are passed over.
-
-    Raises
-    ------
-    FormatError
-        If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
-    """
-    listing = list_masks(folder)
-    for problem in listing.problems.values():
-        raise FormatError(problem)
-    return listing.masks
-
-
-@dataclass(frozen=True, slots=True)
-class MaskListing:
-    """The mask files of a folder by case id, and what is wrong with the ids that have none.
-
-    A case has no mask where several files fit, or where its name is no UTF-8.
-    """
-
-    masks: Mapping[str, Path]
-    problems: Mapping[str, str]
-
-
-def list_masks(folder: Path) -> MaskListing:
-    """Return what `find_masks` finds, with a problem for each case that it would refuse.
-
-    Raises
-    ------
-    FormatError
-        If `folder` is missing.
-    """
-    masks: dict[str, Path] = {}
-    stems: dict[str, str] = {}
-    problems: dict[str, str] = {}
-    for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
-        if stem != readable_name(stem):
-            problems[readable_name(stem)] = (
-                f"expected names of masks in UTF-8 in {folder}, got {readable_name(stem)} with "
-                "bytes that are none: rename it"
-            )
-        elif len(files) > 1:
-            first = stems.setdefault(case_key(stem), stem)
-            masks.pop(first, None)
-            problems[first] = (
-                f"expected one mask of case {stem} in {folder}, found "
-                f"{' and '.join(sorted(file.name for file in files))}: keep one of them"
-            )
-        elif files[0].is_file():
-            if (other := stems.setdefault(case_key(stem), stem)) == stem:
-                masks[stem] = files[0]
-                continue
-            first_name = masks.pop(other).name if other in masks else other
-            problems[other] = (
-                f"expected one mask of each case in {folder}, got {first_name} and "
-                f"{files[0].name} (letter case does not count): rename one of them"
-            )
-    return MaskListing(MappingProxyType(masks), MappingProxyType(problems))
-
-
 def _recognise_layout(path: Path) -> LayoutKind | None:
     if path.is_file():
-        return LayoutKind.SINGLE_FILE if file_stem(path.name) else None
+        return LayoutKind.SINGLE_FILE if file_stem(path.name) or is_mask_file(path) else None
     if not path.is_dir():
         return None
     names = list_names(path)
@@ -353,9 +289,11 @@ def _holds_case_folders(folder: Path) -> bool:
 
 
 def _mama_mia(root: Path, case_ids: Iterable[str]) -> DataSet:
+    case_ids = tuple(case_ids)
+    masks = root / "segmentations"
     beside = Beside(
-        references=masks_by_key(root / "segmentations" / "expert"),
-        automatic=masks_by_key(root / "segmentations" / "automatic"),
+        references=_masks_of(masks / "expert", case_ids),
+        automatic=_masks_of(masks / "automatic", case_ids),
         infos=infos_by_key(root / "patient_info_files"),
         times_s=times_by_key(root),
     )
@@ -369,10 +307,17 @@ def _nnunet_raw(root: Path, halves: Iterable[str]) -> DataSet:
     cases: list[CaseFiles] = []
     for half in halves:
         if (root / f"{_IMAGES}{half}").is_dir():
-            labels = masks_by_key(root / f"labels{half}")
+            images = root / f"{_IMAGES}{half}"
+            phases = filter(None, map(parse_phase_name, list_names(images)))
+            case_ids = {phase.case_id for phase in phases}
+            labels = _masks_of(root / f"labels{half}", sorted(case_ids))
             beside = Beside(references=labels, times_s=times_s)
-            cases += cases_of_flat_folder(root / f"{_IMAGES}{half}", beside)
+            cases += cases_of_flat_folder(images, beside)
     return _data_set(root, LayoutKind.NNUNET_RAW, cases)
+
+
+def _masks_of(folder: Path, case_ids: Collection[str]) -> MaskListing | None:
+    return list_masks(folder, case_ids).by_key() if folder.is_dir() else None
 
 
 def _case_folder(path: Path) -> DataSet:
@@ -427,8 +372,8 @@ def _nothing_found(path: Path) -> FormatError:
         return FormatError(f"expected a data set at {path}, but nothing is there: check the path")
     if path.is_file():
         return FormatError(
-            f"expected a volume file (.nii.gz, .nii, .nrrd), got {path}: choose another file, "
-            "or the folder of the data set"
+            f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), got {path}: choose another "
+            "file, or the folder of the data set"
         )
     inside = [name for name in sorted(list_names(path))[:_LOOK_AT] if recognise(path / name)]
     hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.volumes.formats import file_stem
 
 # A file name may hold a line break, which a dot does not match by itself.
 _PHASE: Final = re.compile(r"(?P<case_id>.+)_(?P<phase>\d{4})", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The one door to volume files: NIfTI, NRRD, and through a `PhaseSource` also DICOM series."""
+"""The one door to volume files of all formats; through a `PhaseSource` also DICOM series."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
@@ -9,17 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.case import LabelMap, Mask, on_common_grid
 from napari_mamamia.core.errors import FormatError, NotFiniteError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening, report_progress
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
+from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.volumes.formats import (
+    MASK_SUFFIXES,
+    WRITTEN_SUFFIXES,
+    file_stem,
+    format_of,
+    function_of,
+    suffix_of,
+)
 from napari_mamamia.io.volumes.inflate import Content
-from napari_mamamia.io.volumes.nifti import open_nifti, write_nifti
-from napari_mamamia.io.volumes.nrrd import open_nrrd, write_nrrd
+from napari_mamamia.io.volumes.segments import require_no_name
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
@@ -159,12 +166,12 @@ def volume_stem(path: Path) -> str:
     >>> volume_stem(Path("masks/DUKE_001.nii.gz"))
     'DUKE_001'
     """
-    return path.name[: len(path.name) - len(_find_suffix(path))]
+    return path.name[: len(path.name) - len(suffix_of(path.name))]
 
 
 @reads("a readable volume", "copy or download it again")
 def read_header(path: Path) -> VolumeHeader:
-    """Return shape, type and place of a NIfTI or NRRD file; voxels are not read.
+    """Return shape, type and place of a volume file; voxels are not read.
 
     Raises
     ------
@@ -293,19 +300,40 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 
 
 @reads("a readable mask", "copy or download it again")
-def read_labels(path: Path) -> LabelMap:
+def read_labels(path: Path, label: float | str | None = None) -> LabelMap:
     """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
 
-    Labels keep the file's integer type; a floating-point (soft) mask its own.
+    Labels keep the file's integer type; a floating-point (soft) mask its own. Of a file of segments
+    (DICOM SEG, ``.seg.nrrd``) they are the segments' numbers, on the part of the image that it
+    stores; `on_grid` puts them on the image.
+
+    Parameters
+    ----------
+    path
+        The file.
+    label
+        Of segments that overlap, the number that counts where they do; or the name of the one
+        segment to return, as 1. A file without names has none but its only value.
 
     Raises
     ------
     FormatError
-        As `read_volume`; also if there are several volumes, or NaN or infinity.
+        As `read_volume`; also if there are several volumes, NaN or infinity, or no such name.
+    MissingExtraError
+        If it is a DICOM SEG and highdicom is not installed.
     """
-    header, labels = _read_labels(path)
-    del header
-    return labels
+    return _read_labels(path, label)[1]
+
+
+def read_label_pair(
+    reference: Path | None, prediction: Path | None, label: float | str | None = None
+) -> tuple[LabelMap | None, LabelMap | None]:
+    """Return what `read_labels` returns of two masks that are to be compared, on one grid.
+
+    Only a file that stores a part of the image is moved; other grids stay as they are.
+    """
+    a, b = (None if path is None else read_labels(path, label) for path in (reference, prediction))
+    return (a, b) if a is None or b is None else on_common_grid(a, b)
 
 
 @reads("a readable mask", "copy or download it again")
@@ -314,7 +342,7 @@ def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 
     Memory outside the block that is not zero is promised by the system but never touched.
     """
-    header, labels = _read_labels(path)
+    header, labels = _read_labels(path, None)
     return header, labels.dense()
 
 
@@ -360,39 +388,56 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
     The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
     """
-    suffix = _find_suffix(path)
-    if not suffix:
-        raise _unknown_suffix(path)
-    write = write_nrrd if suffix == ".nrrd" else write_nifti
-    write(array, grid, path, overwrite=overwrite)
+    known = format_of(path.name)
+    if known is None or not known.write_with:
+        raise _unknown_suffix(path, WRITTEN_SUFFIXES)
+    function_of(known.write_with)(array, grid, path, overwrite=overwrite)
 
 
-def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:
+def files_of_volume(path: Path) -> tuple[Path, ...]:
+    """Return a volume's file, and the one beside it that holds its voxels where there is one."""
+    known = format_of(path.name)
+    if known is None or not known.voxel_suffixes:
+        return (path,)
+    try:
+        header = read_header(path)
+    except FormatError:
+        return (path,)
+    return tuple(dict.fromkeys((path, header.path, header.voxels or path)))
+
+
+def _read_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
+    known = format_of(path.name) or (format_of(".dcm") if is_seg_file(path) else None)
+    if known is not None and known.labels_with:
+        segments: tuple[VolumeHeader, LabelMap] = function_of(known.labels_with)(path, label)
+        return segments
     with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
             came = f"it has {header.n_volumes} volumes"
             raise refusal(path, "a mask of one volume", came, "save each mask as its own file")
         box, crop = read_block(stream, header)
         stream.finish()
-    return header, LabelMap(header.grid, box, crop, path)
+    labels = LabelMap(header.grid, box, crop, path)
+    require_no_name(labels, label)
+    return header, labels
 
 
 def _open_volume(
     path: Path, content: Content = Content.IMAGE
 ) -> AbstractContextManager[tuple[VolumeHeader, VoxelStream]]:
-    suffix = _find_suffix(path)
-    if not suffix:
-        raise _unknown_suffix(path)
-    return open_nrrd(path, content) if suffix == ".nrrd" else open_nifti(path, content)
-
-
-def _find_suffix(path: Path) -> str:
-    name = path.name.lower()
-    return next((suffix for suffix in VOLUME_SUFFIXES if name.endswith(suffix)), "")
+    known = format_of(path.name)
+    if known is None:
+        raise _unknown_suffix(path, MASK_SUFFIXES)
+    if not known.open_with:
+        came = "it is DICOM, of which only segmentations are read as one file"
+        raise refusal(path, "a volume file", came, "open the folder of its series")
+    opened: AbstractContextManager[tuple[VolumeHeader, VoxelStream]]
+    opened = function_of(known.open_with)(path, content)
+    return opened
 
 
 def _is_dicom(source: PhaseSource) -> bool:
-    return len(source.files) > 1 or not _find_suffix(source.files[0])
+    return len(source.files) > 1 or not file_stem(source.files[0].name)
 
 
 def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -409,10 +454,10 @@ def _require_unchanged(before: VolumeHeader, now: VolumeHeader) -> None:
         raise refusal(now.path, "the file that was opened", "it has changed meanwhile", remedy)
 
 
-def _unknown_suffix(path: Path) -> FormatError:
+def _unknown_suffix(path: Path, suffixes: tuple[str, ...]) -> FormatError:
     return refusal(
         path,
-        f"a name that ends in {', '.join(VOLUME_SUFFIXES)}",
+        f"a name that ends in {', '.join(suffixes)}",
         f"it ends in {path.suffix or 'nothing'}",
         "rename it, or convert it to one of these",
     )

@@ -12,14 +12,19 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
-from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
+from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.streams import open_stream
 
-_VOLUMES: Final = (".nii", ".nii.gz", ".nrrd", ".nhdr")
+_META_SILENT: Final = re.compile(
+    r"objecttype|ndims|binarydata.*|elementbyteordermsb|compresseddata.*|transformmatrix|rotation|"
+    r"orientation|offset|position|origin|centerofrotation|anatomicalorientation|element.*|dimsize|"
+    r"distanceunits|headersize"
+)
+"""Elements of a MetaImage that hold numbers and fixed words."""
 _TEXTS: Final = ("descrip", "aux_file", "intent_name", "db_name")
 _LONGEST: Final = 540
 _MOST_EXTENSION: Final = 1 << 20
@@ -29,7 +34,7 @@ _DEPTH: Final = 8
 
 
 def find_volume_identifiers(files: Iterable[Path]) -> Persons:
-    """Return the identifiers in NIfTI and NRRD headers and JSON files, each once.
+    """Return the identifiers in headers of volumes and in JSON files, each once.
 
     Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
     file of its name is read too. None is `certain`: nobody says whether the identity was removed.
@@ -58,7 +63,7 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
 
 
 def _find_sidecar(path: Path) -> Iterator[Path]:
-    if path.name.lower().endswith(_VOLUMES):
+    if file_stem(path.name):
         sidecar = path.with_name(f"{file_stem(path.name)}.json")
         if sidecar.is_file():
             yield sidecar
@@ -71,7 +76,9 @@ def _read_identifiers(path: Path) -> tuple[Identifier, ...]:
         return tuple(_in_json(read_json(path), _DEPTH))
     if name.endswith((".nrrd", ".nhdr")):
         return tuple(_in_texts(_nrrd_texts(path)))
-    return tuple(_in_texts(_nifti_texts(path))) if name.endswith(_VOLUMES) else ()
+    if name.endswith((".mha", ".mhd")):
+        return tuple(_in_texts(_metaimage_texts(path)))
+    return tuple(_in_texts(_nifti_texts(path))) if file_stem(name) else ()
 
 
 def _in_json(value: Any, depth: int) -> Iterator[Identifier]:
@@ -121,6 +128,18 @@ def _nrrd_texts(path: Path) -> Iterator[tuple[str, str]]:
             yield f"{key.strip()[:40]} of the header", value
         elif line.lower().startswith("content:"):
             yield "content of the header", line[8:]
+
+
+def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
+    with open_stream(path, is_gzip=False) as stream:
+        head = stream.head(_MOST_NRRD)
+    for line in head.decode("utf-8", "replace").split("\n"):
+        key, equals, value = line.partition("=")
+        name = key.strip().lower()
+        if equals and not _META_SILENT.fullmatch(name):
+            yield f"{key.strip()[:40]} of the header", value.strip()
+        if name == "elementdatafile":
+            return
 
 
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:

@@ -16,7 +16,8 @@ class VolumeHeader:
 
     `stored` is the type of the values in the file; `slope` and `intercept` turn them into the
     quantity (1 and 0 where the file says nothing). `n_volumes` counts a fourth axis. `warnings`
-    are plain sentences, each naming what is unusual and what was assumed.
+    are plain sentences, each naming what is unusual and what was assumed. `voxels` is the second
+    file of a format that keeps them apart from the header.
     """
 
     path: Path
@@ -26,6 +27,7 @@ class VolumeHeader:
     intercept: float = 0.0
     n_volumes: int = 1
     warnings: tuple[str, ...] = ()
+    voxels: Path | None = None
 
     @property
     def is_scaled(self) -> bool:

@@ -42,7 +42,8 @@ class CaseFiles:
     automatic one. `info` is the MAMA-MIA patient JSON. `problems` are plain sentences that say why
     the case cannot be opened as it is, such as "phase 1 is missing". `hides_box` says that the
     breast box of `info`, which tells the side of the lesion, is not to be used. `warnings` are
-    sentences on what was assumed when the phases were found, such as in DICOM.
+    sentences on what was assumed when the phases were found, such as in DICOM, and on files
+    that carry the case's name and are not used.
     """
 
     case_id: str

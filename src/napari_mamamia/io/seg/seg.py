@@ -1,21 +1,24 @@
 """DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import GridMismatchError
-from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
-from napari_mamamia.core.reorientation import reorientation_to
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
 FRACTION_THRESHOLD: Final = 0.5
 """Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
 
+_MOST_VOXELS: Final = 1 << 32
+"""Of all segments together, each of which is a volume in memory: our own choice."""
 _BACKGROUND: Final = ("125040", "DCM")
 _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
@@ -69,22 +72,9 @@ class Segmentation:
         GridMismatchError
             If the stored frames do not fall on voxels of `grid`.
         """
-        turn = reorientation_to(self.grid, grid.orientation)
-        stored = turn.array(segment.mask)
-        start = grid.to_voxel(turn.target.to_world_mm((0, 0, 0)))
-        first = np.round(start).astype(int)
-        ends = first + np.array(stored.shape)
-        last = grid.to_voxel(turn.target.to_world_mm(np.array(stored.shape) - 1))
-        off = max(np.abs(start - first).max(), np.abs(last - (ends - 1)).max())
-        if off > 2 * SAME_PLACE_VOXELS or first.min() < 0 or (ends > grid.shape).any():
-            raise GridMismatchError(
-                f"the segmentation's frames, {turn.target.shape} voxels from {first.tolist()} "
-                f"(z, y, x), do not fall on the image of shape {grid.shape}: it belongs to another "
-                "image, or the image was resampled"
-            )
-        out = np.zeros(grid.shape, np.bool_)
-        out[tuple(slice(a, b) for a, b in zip(first, ends, strict=True))] = stored
-        return out
+        stored = LabelMap.of(segment.mask, self.grid)
+        on_image: NDArray[np.bool_] = replace(stored, is_part=True).on_grid(grid).dense()
+        return on_image
 
 
 @reads("a DICOM segmentation of one regular stack", "export it again, or convert it to NIfTI")
@@ -103,6 +93,7 @@ def read_segmentation(path: Path) -> Segmentation:
     with open_bounded(path) as stream:
         dataset = hd.seg.segread(stream)
     fractional = dataset.SegmentationType == "FRACTIONAL"
+    _require_room(path, dataset)
     volume = dataset.get_volume(combine_segments=False, rescale_fractional=True)
     values: NDArray[Any] = volume.array
     grid = dicom_grid(volume.affine, values.shape[:3])
@@ -121,6 +112,19 @@ def read_segmentation(path: Path) -> Segmentation:
     if n_left := len(described) - len(indices):
         warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
     return Segmentation(grid, segments, source, tuple(warnings))
+
+
+def _require_room(path: Path, dataset: Any) -> None:
+    """Refuse segments that would take more memory than a segmentation of an exam can."""
+    geometry = dataset.get_volume_geometry()
+    shape = () if geometry is None else geometry.spatial_shape
+    n_voxels = math.prod(shape) * dataset.number_of_segments
+    if n_voxels > _MOST_VOXELS:
+        raise FormatError(
+            f"expected at most {_MOST_VOXELS >> 20} million voxels in {path}, got "
+            f"{dataset.number_of_segments} segments of {shape} (slice, row, column): export "
+            "fewer segments"
+        )
 
 
 def _is_background(description: Any) -> bool:

@@ -1,7 +1,8 @@
-"""Single-file NIfTI-1 and NIfTI-2, ``.nii`` and ``.nii.gz``: opened for reading, and written."""
+"""NIfTI-1 and NIfTI-2: ``.nii`` and ``.nii.gz`` read and written, ``.hdr`` with ``.img`` read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
@@ -22,7 +24,7 @@ from napari_mamamia.io.volumes.nifti_header import (
     parse_nifti_header,
 )
 from napari_mamamia.io.volumes.own_nibabel import Nifti1Header, Nifti2Header, data_type_codes
-from napari_mamamia.io.volumes.streams import VoxelStream, open_stream
+from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
 # NIfTI geometry: from a `Grid` back to header bytes, the source's own where there is one.
@@ -111,15 +113,58 @@ def open_nifti(
         If the file cannot be read, is no volume, or cannot hold the voxels its header promises.
     """
     with open_stream(path, content=content) as stream:
-        raw = stream.head(NIFTI1_BYTES)
-        if is_nifti2(raw):
-            raw += stream.head(NIFTI2_BYTES - NIFTI1_BYTES)
+        raw = _read_head(stream)
         header, offset = parse_nifti_header(path, raw)
-        voxels = header.n_volumes * prod(header.grid.shape)
-        stream.require(offset + voxels * header.stored.itemsize)
-        for _ in stream.skip(offset - len(raw)):
-            pass
+        _skip_to_voxels(stream, header, offset, len(raw))
         yield header, stream
+
+
+@contextmanager
+def open_nifti_pair(
+    path: Path, content: Content = Content.IMAGE
+) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
+    """Give the header of a NIfTI, or of Analyze 7.5, and the bytes of the file beside it.
+
+    Either may be compressed, and `path` may name either; else as `open_nifti`.
+    """
+    header_file, voxel_file = _find_pair(path)
+    with open_stream(header_file) as stream:
+        raw = _read_head(stream)
+    header, offset = parse_nifti_header(header_file, raw, in_two_files=True)
+    with open_stream(voxel_file, content=content) as stream:
+        _skip_to_voxels(stream, header, offset, 0)
+        yield replace(header, voxels=voxel_file), stream
+
+
+def _find_pair(path: Path) -> tuple[Path, Path]:
+    """Return the files of header and voxels, of which `path` is one; letter case does not count."""
+    packed = ".gz" if path.name.lower().endswith(".gz") else ""
+    stem, dot, suffix = path.name[: len(path.name) - len(packed)].rpartition(".")
+    other = f"{dot}{'img' if suffix.lower() == 'hdr' else 'hdr'}"
+    wanted = [f"{stem}{other}{end}".casefold() for end in dict.fromkeys((packed, "", ".gz"))]
+    by_name = {name.casefold(): name for name in sorted(list_names(path.parent))}
+    beside = next((by_name[name] for name in wanted if name in by_name), None)
+    if beside is None:
+        raise refusal(
+            path,
+            f"its {'voxels' if other == '.img' else 'header'} in {stem}{other} beside it",
+            "there is no such file",
+            "copy both files into one folder",
+        )
+    pair = (path, path.with_name(beside))
+    return pair if other == ".img" else (pair[1], pair[0])
+
+
+def _read_head(stream: VoxelStream) -> bytes:
+    raw = stream.head(NIFTI1_BYTES)
+    return raw + stream.head(NIFTI2_BYTES - NIFTI1_BYTES) if is_nifti2(raw) else raw
+
+
+def _skip_to_voxels(stream: VoxelStream, header: VolumeHeader, offset: int, done: int) -> None:
+    voxels = header.n_volumes * prod(header.grid.shape)
+    stream.require(offset + voxels * header.stored.itemsize)
+    for _ in stream.skip(offset - done):
+        pass
 
 
 @reads("a readable NIfTI file", "copy or download it again")

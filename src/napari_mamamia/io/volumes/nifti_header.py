@@ -1,4 +1,4 @@
-"""NIfTI headers: from the 348 or 540 bytes to a `VolumeHeader`."""
+"""NIfTI headers, and Analyze 7.5: from the 348 or 540 bytes to a `VolumeHeader`."""
 
 import logging
 from collections.abc import Mapping
@@ -26,6 +26,8 @@ EXTENSION_FLAG: Final = bytes(4)
 _SIZES: Final[Mapping[int, Any]] = {NIFTI1_BYTES: Nifti1Header, NIFTI2_BYTES: Nifti2Header}
 _SINGLE_FILE: Final = (b"n+1", b"n+2")
 _TWO_FILES: Final = (b"ni1", b"ni2")
+_ANALYZE_ORIGIN: Final = slice(253, 259)
+"""Three int16 of SPM's ``originator``: the voxel, counted from 1, at which mm are 0."""
 _NOT_VOLUMES: Final = range(1004, 1011)
 """Intent codes of matrices, vectors, points, triangles and quaternions. Source: nifti1.h,
 NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION."""
@@ -34,8 +36,10 @@ _UNIT_BITS: Final = 0x07
 _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 
 
-def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
-    """Return what the first bytes of a single-file NIfTI say, and where its voxels begin.
+def parse_nifti_header(
+    path: Path, raw: bytes, *, in_two_files: bool = False
+) -> tuple[VolumeHeader, int]:
+    """Return what the first bytes of a NIfTI say, and where its voxels begin.
 
     The affine is nibabel's: the sform if its code is above 0, else the qform, else the spacing with
     x towards the patient's left and the origin in the middle.
@@ -46,6 +50,8 @@ def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
         Named in errors and kept in the header.
     raw
         The header: 348 bytes of NIfTI-1, 540 of NIfTI-2, decompressed; fewer are refused.
+    in_two_files
+        Whether the voxels are in a file of their own; the header may be Analyze 7.5 then.
 
     Raises
     ------
@@ -53,16 +59,22 @@ def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
         If this is not a volume of a known number type, 3-D or a row of 3-D volumes, with positive
         spacing and an affine that spans space.
     """
-    fields = _read_fields(path, raw)
+    fields = _read_fields(path, raw, in_two_files)
     size = int(fields["sizeof_hdr"])
+    is_analyze = bytes(fields["magic"])[:3] not in (*_SINGLE_FILE, *_TWO_FILES)
+    if is_analyze:
+        _require_no_matrix(path)
+        fields = _from_analyze(fields, raw)
     shape_xyz, n_volumes = _read_extents(path, fields)
     slope, intercept = _read_scaling(path, fields)
     _require_spacing(path, fields)
-    grid, warnings = _read_grid(path, shape_xyz, raw[:size])
+    grid, warnings = _read_grid(path, shape_xyz, fields.binaryblock if is_analyze else raw[:size])
+    if is_analyze:
+        warnings = (f"{path.name}: {_OF_ANALYZE}", *warnings[1:])
     header = VolumeHeader(
         path, grid, _stored_type(path, fields), slope, intercept, n_volumes, warnings
     )
-    return header, _read_offset(path, fields, size)
+    return header, _read_offset(path, fields, 0 if in_two_files else size + len(EXTENSION_FLAG))
 
 
 def is_nifti2(raw: bytes) -> bool:
@@ -87,7 +99,41 @@ def _byte_order(raw: bytes, size: int) -> str | None:
     return None
 
 
-def _read_fields(path: Path, raw: bytes) -> Any:
+_OF_ANALYZE: Final = (
+    "it is Analyze 7.5, which says nothing of the patient's orientation; its first axis is taken "
+    "to run to the patient's left. Check left and right on the images"
+)
+
+
+def _require_no_matrix(path: Path) -> None:
+    """Refuse an Analyze file whose place SPM keeps in a third one."""
+    matrix = path.with_name(f"{path.name[: path.name.lower().rindex('.hdr')]}.mat")
+    if matrix.is_file():
+        came = f"its place is in SPM's {matrix.name}"
+        raise refusal(path, "an orientation in the header", came, "convert it with SPM to NIfTI")
+
+
+def _from_analyze(fields: Any, raw: bytes) -> Any:
+    """Return an Analyze 7.5 header as NIfTI without orientation, placed as nibabel places it.
+
+    The origin is SPM's where it lies near the volume, else the volume's middle. Bytes that NIfTI
+    gave a meaning to hold anything in Analyze: those are cleared.
+    """
+    clean = type(fields)(endianness=fields.endianness)
+    for name in ("dim", "datatype", "bitpix", "vox_offset", "scl_slope", "scl_inter"):
+        clean[name] = fields[name]
+    clean["pixdim"][1:] = fields["pixdim"][1:]
+    origin = np.frombuffer(raw[_ANALYZE_ORIGIN], f"{fields.endianness}i2").astype(float)
+    sizes = clean["dim"][1:4].astype(float)
+    if origin.any() and (origin > -sizes).all() and (origin < sizes * 2).all():
+        steps = np.array([-1, 1, 1]) * clean["pixdim"][1:4]
+        affine = np.diag([*steps, 1.0])
+        affine[:3, 3] = (1 - origin) * steps
+        clean.set_sform(affine, 2)
+    return clean
+
+
+def _read_fields(path: Path, raw: bytes, in_two_files: bool) -> Any:
     fields = known_fields(raw)
     if fields is None:
         raise refusal(
@@ -97,9 +143,12 @@ def _read_fields(path: Path, raw: bytes) -> Any:
             "check that it is the right file; convert other formats to .nii.gz first",
         )
     magic = bytes(fields["magic"])[:3]
-    if magic not in _SINGLE_FILE:
+    if in_two_files and magic in _SINGLE_FILE:
+        came = "it says that they are in this file"
+        raise refusal(path, "voxels in a file of their own", came, "rename it to .nii")
+    if not in_two_files and magic not in _SINGLE_FILE:
         came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
-        raise refusal(path, "a single-file NIfTI", came, "convert it to .nii.gz first")
+        raise refusal(path, "a single-file NIfTI", came, "rename it to .hdr beside its .img")
     return fields
 
 
@@ -155,12 +204,12 @@ def _read_scaling(path: Path, fields: Any) -> tuple[float, float]:
     return slope, intercept
 
 
-def _read_offset(path: Path, fields: Any, size: int) -> int:
-    """Return where voxels begin; never before the end of header and extension flag."""
+def _read_offset(path: Path, fields: Any, least: int) -> int:
+    """Return where voxels begin; never before `least`, where what precedes them ends."""
     offset = float(fields["vox_offset"])
     if not np.isfinite(offset):
         raise refusal(path, "a finite vox_offset", f"it is {offset}", "export the file again")
-    return max(int(offset), size + len(EXTENSION_FLAG))
+    return max(int(offset), least)
 
 
 def _read_grid(

@@ -1,4 +1,4 @@
-"""NRRD volumes, 3-D, raw or gzip, in one file: opened for reading, and written."""
+"""NRRD volumes, 3-D, raw or gzip, in one file or two: opened for reading, and written in one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
-from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
+from napari_mamamia.io.volumes.streams import VoxelStream, find_voxel_file, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
 _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -31,8 +31,12 @@ _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
 https://teem.sourceforge.net/nrrd/format.html."""
 _SPACE_ASSUMED: Final = "left-posterior-superior"
 _GZIP: Final = ("gzip", "gz")
+_DATA_FILE: Final = ("data file", "datafile")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
+_MOST_LAYERS: Final = 1 << 32
+"""Bytes of all layers together, which are in memory at once: our own choice, 400 voxels cubed for
+each of 60 segments."""
 _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
 
 
@@ -53,7 +57,8 @@ def open_nrrd(
     fields, start = _read_fields(path)
     header = _parse_header(path, fields)
     is_gzip = fields["encoding"].lower() in _GZIP
-    with open_stream(path, start, content=content, is_gzip=is_gzip) as stream:
+    source, start = (header.voxels, 0) if header.voxels is not None else (path, start)
+    with open_stream(source, start, content=content, is_gzip=is_gzip) as stream:
         stream.require(prod(header.grid.shape) * header.stored.itemsize)
         yield header, stream
 
@@ -63,6 +68,40 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
     """Return what an NRRD file says of itself; only its header is read."""
     with open_nrrd(path) as (header, _):
         return header
+
+
+@reads("a readable NRRD file", "copy or download it again")
+def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
+    """Return header and layers ``(layer, z, y, x)`` of label maps, 3-D or with a list axis first.
+
+    That is how 3D Slicer stores segments that overlap.
+    """
+    fields, start = _read_fields(path)
+    sizes = [int(size) for size in fields.get("sizes", ())]
+    n_layers = 1
+    if len(sizes) == 4 and min(sizes) > 0:
+        n_layers = sizes[0]
+        fields = {
+            **fields,
+            "dimension": 3,
+            "sizes": sizes[1:],
+            "space directions": list(fields.get("space directions", ()))[1:],
+        }
+    header = _parse_header(path, fields)
+    if header.voxels is not None:
+        raise refusal(path, "voxels in the same file", f"they are in {header.voxels}", _CONVERT)
+    is_gzip = fields["encoding"].lower() in _GZIP
+    with open_stream(path, start, content=Content.MASK, is_gzip=is_gzip) as stream:
+        n_bytes = n_layers * prod(header.grid.shape) * header.stored.itemsize
+        stream.require(n_bytes)
+        if n_bytes > _MOST_LAYERS:
+            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) take more"
+            remedy = "save fewer segments, or each as its own label map"
+            raise refusal(path, f"layers of at most {_MOST_LAYERS >> 30} GiB", came, remedy)
+        values = np.frombuffer(stream.take(n_bytes), header.stored)
+        stream.finish()
+    layers = np.moveaxis(values.reshape(*header.grid.shape, n_layers), -1, 0)
+    return header, layers.astype(header.dtype, copy=False)
 
 
 @reads("a readable NRRD file", "copy or download it again")
@@ -133,7 +172,7 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
     sizes = tuple(int(size) for size in fields.get("sizes", ()))
     if len(sizes) != 3 or min(sizes) < 1:
         raise refusal(path, "a 3-D volume", f"its sizes are {sizes}", _CONVERT)
-    _require_attached(path, fields)
+    voxels = _find_voxels(path, fields)
     affine, warnings = _read_affine(path, fields)
     x, y, z = sizes
     try:
@@ -147,18 +186,21 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
             "Straighten the data set for a copy at right angles"
         )
         warnings = (*warnings, f"{path.name}: {text}")
-    return VolumeHeader(path, grid, _find_stored_type(path, fields), warnings=warnings)
+    stored = _find_stored_type(path, fields)
+    return VolumeHeader(path, grid, stored, warnings=warnings, voxels=voxels)
 
 
-def _require_attached(path: Path, fields: Mapping[str, Any]) -> None:
-    """Refuse voxels in another file, behind a gap, or packed in a rare way."""
+def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
+    """Return the file of a detached header's voxels; refuse those behind a gap or packed rarely."""
     encoding = str(fields.get("encoding", "none")).lower()
     if encoding not in _ENCODINGS:
         raise refusal(path, "raw or gzip encoding", f"it is {encoding}", _CONVERT)
-    for name in ("data file", "datafile", "line skip", "lineskip", "byte skip", "byteskip"):
+    for name in ("line skip", "lineskip", "byte skip", "byteskip"):
         if fields.get(name):
             came = f"its header says {name}: {fields[name]}"
             raise refusal(path, "voxels right behind the header", came, _CONVERT)
+    named = next((str(fields[name]) for name in _DATA_FILE if name in fields), "")
+    return find_voxel_file(path, named, "data file") if named else None
 
 
 def _read_affine(
@@ -194,6 +236,7 @@ def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float6
 def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
     """Return the number type; pynrrd knows its many names, asked here with an empty volume."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
+    empty = {key: value for key, value in empty.items() if key not in _DATA_FILE}
     try:
         stored: np.dtype[Any] = nrrd.read_data(empty, BytesIO(), index_order="C").dtype
     except (NRRDError, LookupError, ValueError) as error:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any, Final, Protocol
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.io.volumes.inflate import BROKEN, Content, open_gzip
+from napari_mamamia.io.volumes.inflate import BROKEN, Content, open_gzip, open_zlib
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_GZIP_MOST: Final = 1032
+_DEFLATE_MOST: Final = 1032
 """Deflate cannot shrink more than this. Source: zlib technical details, "maximum compression
 factor" (258 bytes in 2 bits), https://zlib.net/zlib_tech.html."""
 _SKIP_BYTES: Final = 1 << 20
@@ -29,10 +29,10 @@ class VoxelStream:
     `path` stands in messages; `at_most` is the number of bytes that the rest of the file can hold.
     """
 
-    def __init__(self, path: Path, reader: _Reader, at_most: int, *, is_gzip: bool) -> None:
+    def __init__(self, path: Path, reader: _Reader, at_most: int, *, is_packed: bool) -> None:
         self.path = path
         self.at_most = at_most
-        self.is_gzip = is_gzip
+        self.is_packed = is_packed
         self._reader = reader
 
     def head(self, size: int) -> bytes:
@@ -65,13 +65,13 @@ class VoxelStream:
             yield
 
     def finish(self) -> None:
-        """Read a gzip file to its end, which compares its checksum; more voxels are no error."""
+        """Read a packed file to its end, which compares its checksum; more voxels are no error."""
         for _ in self.rest():
             pass
 
     def rest(self) -> Iterator[None]:
         """Do what `finish` does, in steps of at most 1 MiB."""
-        while self.is_gzip and self.head(_SKIP_BYTES):
+        while self.is_packed and self.head(_SKIP_BYTES):
             yield
 
     def require(self, size: int) -> None:
@@ -90,7 +90,12 @@ class VoxelStream:
 
 @contextmanager
 def open_stream(
-    path: Path, start: int = 0, *, content: Content = Content.IMAGE, is_gzip: bool | None = None
+    path: Path,
+    start: int = 0,
+    *,
+    content: Content = Content.IMAGE,
+    is_gzip: bool | None = None,
+    is_zlib: bool = False,
 ) -> Iterator[VoxelStream]:
     """Open a file for reading from byte `start` on, decompressing gzip (of any number of members).
 
@@ -104,6 +109,8 @@ def open_stream(
         What the file holds; only the speed depends on it.
     is_gzip
         Whether they are compressed; by default their first two bytes say it, not the name.
+    is_zlib
+        Whether they are a zlib stream (RFC 1950), as MetaImage packs its voxels.
 
     Raises
     ------
@@ -120,12 +127,47 @@ def open_stream(
             raise refusal(path, "a volume", "the file is empty", "copy or download it again")
         raw.seek(start)
         if is_gzip is None:
-            is_gzip = raw.peek(2)[:2] == _GZIP_MAGIC
-        if is_gzip:
-            with open_gzip(raw, content) as unpacked:
-                yield VoxelStream(path, unpacked, size * _GZIP_MOST, is_gzip=True)
+            is_gzip = not is_zlib and raw.peek(2)[:2] == _GZIP_MAGIC
+        if is_gzip or is_zlib:
+            with open_zlib(raw) if is_zlib else open_gzip(raw, content) as unpacked:
+                yield VoxelStream(path, unpacked, size * _DEFLATE_MOST, is_packed=True)
         else:
-            yield VoxelStream(path, raw, size, is_gzip=False)
+            yield VoxelStream(path, raw, size, is_packed=False)
+
+
+def find_voxel_file(path: Path, name: str, element: str) -> Path:
+    """Return the file of voxels that a header names, which must lie beside the header.
+
+    Parameters
+    ----------
+    path
+        The header.
+    name
+        What it says.
+    element
+        The element that says it, for messages.
+
+    Raises
+    ------
+    FormatError
+        If the name leads out of the header's folder, or there is no such file.
+    """
+    plain = name.removeprefix("./")
+    if plain in ("", ".", "..") or not PurePath(plain).name == PureWindowsPath(plain).name == plain:
+        raise refusal(
+            path,
+            "the name of a file beside it as its voxels",
+            f"its {element} says {name!r}",
+            "put both files into one folder and correct the name in the header",
+        )
+    if not (voxels := path.with_name(plain)).is_file():
+        raise refusal(
+            path,
+            f"its voxels in {plain}, as its {element} says",
+            "there is no such file beside it",
+            "copy it too, or correct the name in the header if it was renamed",
+        )
+    return voxels
 
 
 def refusal(path: Path, expected: str, came: str, remedy: str) -> FormatError:

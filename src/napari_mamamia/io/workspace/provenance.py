@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.provenance import Provenance
-from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import Form, Layout, NotFinite, RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.volumes.formats import file_stem
 
 
 def sidecar_path(mask_path: Path) -> Path:

@@ -1,12 +1,11 @@
 """The cases of a batch that works on images and one mask each, as workers can be sent them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.mask_files import find_masks, list_masks, no_mask_error
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.batch.work import CaseInputs
@@ -15,10 +14,14 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask: `files` are all that its numbers depend on, the mask the last."""
+    """One case with its mask: `files` are all that its numbers depend on, the mask the last.
+
+    `no_mask` says of a case without one which files carry its name; "" where none does.
+    """
 
     sources: CaseFiles | None = None
     record: CaseRecord | None = None
+    no_mask: str = ""
 
 
 def masked_inputs(
@@ -40,8 +43,15 @@ def masked_inputs(
     """
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
-    by_key = _masks_by_key(masks)
-    others = [masks_of_cases(Path(folder)) for folder in dict.fromkeys(further) if folder]
+    ids = [files.case_id for files in cases]
+    by_key: Mapping[str, Path] | None = None
+    reasons: Mapping[str, str] = {}
+    if masks is not None:
+        by_key = masks_of_cases(masks, ids)
+        reasons = list_masks(masks, ids).by_key().others
+        if not by_key and not reasons:
+            raise no_mask_error(masks)
+    others = [masks_of_cases(Path(folder), ids) for folder in dict.fromkeys(further) if folder]
     inputs = []
     for files in cases:
         mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
@@ -50,28 +60,20 @@ def masked_inputs(
         own_others = (other.get(case_key(files.case_id)) for other in others)
         beside = (*own_others, data_set.clinical if record else None, files.info)
         paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
-        absolute = _make_absolute(files)
-        case_inputs = MaskedInputs(
-            files.case_id, paths, sources=absolute, record=_times_only(record)
+        no_mask = reasons.get(case_key(files.case_id), "")
+        sources = _make_absolute(files)
+        sources = replace(sources, warnings=(*sources.warnings, *filter(None, (no_mask,))))
+        inputs.append(
+            MaskedInputs(
+                files.case_id, paths, sources=sources, record=_times_only(record), no_mask=no_mask
+            )
         )
-        inputs.append(case_inputs)
     return tuple(inputs)
 
 
-def masks_of_cases(folder: Path) -> Mapping[str, Path]:
-    """Return the masks of a folder by `case_key` of their case."""
-    return {case_key(case_id): path for case_id, path in find_masks(folder).items()}
-
-
-def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
-    if folder is None:
-        return None
-    masks = masks_of_cases(folder)
-    if not masks:
-        raise FormatError(
-            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
-        )
-    return masks
+def masks_of_cases(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
+    """Return the masks of a folder, looked for by the ids of cases, by `case_key` of their case."""
+    return {case_key(case_id): path for case_id, path in find_masks(folder, case_ids).items()}
 
 
 def _make_absolute(files: CaseFiles) -> CaseFiles:

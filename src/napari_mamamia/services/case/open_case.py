@@ -115,7 +115,7 @@ def load_mask(path: Path, case: Case) -> LabelMap:
     ------
     FormatError, GridMismatchError
     """
-    labels = read_labels(path)
+    labels = read_labels(path).on_grid(case.grid)
     require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
     return labels
 

@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError, MamamiaError, is_of_system
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.challenge_file import OpenChallenge
-from napari_mamamia.io.challenge.handed_in import HandedMasks
+from napari_mamamia.io.data_set.mask_files import MaskListing
 from napari_mamamia.io.data_set.score_files import (
     ResponseRow,
     read_response_table,
@@ -36,7 +36,12 @@ class HandedResponses:
     failures: tuple[CaseFailure, ...] = ()
 
 
-def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> FoundPairs:
+def pair_masks(
+    opened: OpenChallenge,
+    handed: MaskListing,
+    case_ids: Sequence[str],
+    unknown: tuple[str, ...] = (),
+) -> FoundPairs:
     """Return reference and mask of each case, None where none was handed in."""
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
@@ -45,13 +50,17 @@ def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[st
         reference = references[case_id]
         path = root / reference.name if root is not None and reference is not None else None
         pairs[case_id] = (path, handed.masks.get(case_id))
-    several = ScoreStatus.SEVERAL_FILES
+    reasons = (
+        (ScoreStatus.UNREADABLE, handed.others),
+        (ScoreStatus.SEVERAL_FILES, handed.problems),
+    )
     problems = {
-        case_id: (several, reason)
-        for case_id, reason in handed.problems.items()
+        case_id: (status, reason)
+        for status, of_cases in reasons
+        for case_id, reason in of_cases.items()
         if case_id in pairs
     }
-    return FoundPairs(pairs, problems, handed.unknown)
+    return FoundPairs(pairs, problems, unknown)
 
 
 def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:

@@ -336,8 +336,8 @@ def _score_masks(
     """Score every frozen case, those without a mask too, and write ``scores``."""
     challenge, place = opened.challenge, folder / SCORES
     asked = challenge.express if settings.is_express else challenge.case_ids
-    handed = find_handed_masks(masks, challenge.case_ids)
-    pairs = pair_masks(opened, handed, asked)
+    handed, unknown = find_handed_masks(masks, challenge.case_ids)
+    pairs = pair_masks(opened, handed, asked, unknown)
     rules = score_settings(opened)
     if settings.is_express:
         plain = replace(rules, clinical=None, n_resamples=0)
@@ -347,7 +347,7 @@ def _score_masks(
     score = partial(score_pairs, team, pairs, rules, cohort, **more)
     model = score_readable(score, pairs.pairs)
     write_scores(model, place, overwrite=True)
-    return model, handed.unknown
+    return model, unknown
 
 
 def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:

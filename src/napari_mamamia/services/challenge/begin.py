@@ -26,8 +26,9 @@ from napari_mamamia.io.challenge.challenge_file import (
 )
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
-from napari_mamamia.io.data_set.layout import find_data_set, find_masks
-from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
 from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import open_plain
@@ -192,9 +193,7 @@ def _find_references(
     if settings.reference is not None:
         masks = dict(find_masks(settings.reference))
         if not masks:
-            raise FormatError(
-                f"{settings.reference} holds no mask: expected files such as ID.nii.gz"
-            )
+            raise no_mask_error(settings.reference)
     elif data_set is not None:
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
         if not masks and settings.task.wants_masks:
@@ -305,6 +304,11 @@ def _freeze_case(
 ) -> FrozenCase:
     frozen = None
     if reference is not None:
+        if len(apart := files_of_volume(reference[1])) > 1:
+            raise FormatError(
+                f"expected the reference of {case_id} in one file, which its SHA-256 freezes, got "
+                f"{' and '.join(path.name for path in apart)}: convert it to .nii.gz or .mha"
+            )
         frozen = FrozenFile(reference[1].name, sha256_of(reference[1]))
     if data_set is None:
         return FrozenCase(case_id, frozen)

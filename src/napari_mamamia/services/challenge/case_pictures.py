@@ -53,7 +53,7 @@ def picture_team(
     if masks is None or opened.reference is None or not worst:
         return ()
     try:
-        submission = find_handed_masks(masks, opened.challenge.case_ids)
+        submission, _ = find_handed_masks(masks, opened.challenge.case_ids)
     except MamamiaError as error:
         if is_refused(error):
             raise

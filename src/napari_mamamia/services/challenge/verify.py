@@ -328,7 +328,7 @@ def _compute_rows(
         return read_given_scores(opened, contents.scores)
     is_program = contents.kind is SubmissionKind.PROGRAM
     masks = folder / RUN / MASKS if is_program else contents.folder
-    handed = find_handed_masks(masks, opened.challenge.case_ids)
+    handed, _ = find_handed_masks(masks, opened.challenge.case_ids)
     pairs = pair_masks(opened, handed, opened.challenge.case_ids)
     plain = replace(score_settings(opened), clinical=None, n_resamples=0)
     return score_pairs(team, pairs, plain, None).model.rows

@@ -1,13 +1,13 @@
 """What a detection run reads: tables of boxes, or folders of masks; as one record of all cases."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.case import LabelMap, on_common_grid
 from napari_mamamia.core.choices import LesionMatching, LesionOverlap
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
@@ -20,7 +20,7 @@ from napari_mamamia.io.data_set.detection_files import (
     read_lesions,
     read_predicted_boxes,
 )
-from napari_mamamia.io.data_set.layout import list_masks
+from napari_mamamia.io.data_set.mask_files import list_masks, no_mask_error
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.detection.boxes import (
@@ -151,10 +151,11 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     rules = masks.rules
     if matching is LesionMatching.ANY_OVERLAP and rules.overlap is LesionOverlap.BOX_IOU:
         rules = replace(rules, overlap=LesionOverlap.MASK_IOU)
-    references = _files_of(masks.reference)
-    predictions = _files_of(masks.prediction)
-    maps = _files_of(masks.probability) if masks.probability else None
+    ids = read_detection_cases(masks.cases).ids if masks.cases is not None else ()
+    references = _files_of(masks.reference, ids)
     listed = _list_cases(masks, references)
+    predictions = _files_of(masks.prediction, listed.ids)
+    maps = _files_of(masks.probability, listed.ids) if masks.probability else None
     listed_keys = {case_key(case_id) for case_id in listed.ids}
     failures = [
         CaseFailure(path[0], "there is no reference for this prediction: it does not count")
@@ -205,11 +206,11 @@ _Files = dict[str, tuple[str, Path | str]]
 """By `case_key`: a case's id as its file spells it, and the file or why there is not one."""
 
 
-def _files_of(folder: Path) -> _Files:
+def _files_of(folder: Path, case_ids: Collection[str]) -> _Files:
     if not folder.is_dir():
         raise FormatError(f"expected a folder of masks at {folder}, but there is none: correct it")
-    listing = list_masks(folder)
-    found_at: dict[str, Path | str] = {**listing.masks, **listing.problems}
+    listing = list_masks(folder, case_ids)
+    found_at: dict[str, Path | str] = {**listing.others, **listing.problems, **listing.masks}
     return {case_key(case_id): (case_id, where) for case_id, where in found_at.items()}
 
 
@@ -223,10 +224,7 @@ def _read_mask(files: _Files, key: str) -> LabelMap:
 def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
     if masks.cases is None:
         if not references:
-            raise FormatError(
-                f"{masks.reference} holds no mask: expected files such as ID.nii.gz, ID.nii or "
-                "ID.nrrd, an empty mask for a case without a lesion"
-            )
+            raise no_mask_error(masks.reference)
         return DetectionCases(tuple(case_id for case_id, _ in references.values()))
     listed = read_detection_cases(masks.cases)
     missing = [case_id for case_id in listed.ids if case_key(case_id) not in references]
@@ -244,7 +242,7 @@ def _parts_of_files(
 ) -> CaseParts:
     if key not in predictions:
         raise FormatError("there is no prediction for it: write an empty mask where nothing is")
-    prediction = _read_mask(predictions, key)
+    reference, prediction = on_common_grid(reference, _read_mask(predictions, key))
     if maps is None:
         return parts_of_case(reference, prediction, None, rules)
     if key not in maps:

@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import ExportFormat
-from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
@@ -271,10 +271,10 @@ def _plan_export(
     if not settings.formats:
         raise CaseError("an export needs a format, got none: choose nifti")
     names = require_names(settings)
-    sets = find_all_masks(data_set, settings)
+    sets, others = find_all_masks(data_set, settings)
     require_own_folder(data_set, sets, out)
-    cases = chosen_cases(settings, sets)
-    plan = ExportPlan(data_set, opened, settings, names, sets, cases, out, replacing)
+    cases = chosen_cases(settings, sets, others)
+    plan = ExportPlan(data_set, opened, settings, names, sets, others, cases, out, replacing)
     for spec in formats_of(settings):
         spec.require(plan)
     return plan
@@ -331,6 +331,8 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
     """
     settings = plan.settings
     report_progress(0, 1, "Exporting")
+    if case_id in plan.others:
+        raise FormatError(plan.others[case_id])
     files = plan.data_set.case(case_id)
     _require_impersonal(files, settings)
     grid = read_phase_header(files.phases[0]).grid

@@ -31,13 +31,17 @@ class ExportWish:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """A whole export: the cases, the names of their sets of masks, and where they are written."""
+    """A whole export: the cases, the names of their sets of masks, and where they are written.
+
+    `others` say of cases without a mask which files carry their names.
+    """
 
     data_set: DataSet
     opened: OpenDataSet | None
     settings: ExportSettings
     names: tuple[str, ...]
     sets: tuple[Mapping[str, Path], ...]
+    others: Mapping[str, str]
     cases: tuple[str, ...]
     out: Path
     replacing: bool

@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
-from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.services.export.plan import ExportSettings
@@ -66,7 +66,7 @@ def drawn_masks(
 def _read_mask(
     case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path
 ) -> DrawnMask:
-    label_map = read_labels(path)
+    label_map = read_labels(path, settings.label).on_grid(grid)
     require_same_grid(label_map.grid, grid, str(path), f"case {case_id}")
     labels = np.zeros(grid.shape, np.uint8)
     if settings.rules:
@@ -82,7 +82,9 @@ def _read_mask(
     return DrawnMask(name, labels, grid, provenance, history is not None)
 
 
-def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
+def _one_label(labels: LabelMap, label: float | str | None) -> NDArray[np.bool_]:
+    if isinstance(label, str):  # all that was read is the segment of that name
+        return labels.foreground()
     if label is not None and label not in labels.values:
         raise CaseError(
             f"{labels.source} does not hold label {label:g}: it holds {_join_values(labels.values)}"
@@ -107,7 +109,7 @@ def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
         case_id=case_id,
         maker=Maker.UNKNOWN,
         name=name,
-        inputs=(InputFile(path.name, sha256_of(path)),),
+        inputs=tuple(InputFile(file.name, sha256_of(file)) for file in files_of_volume(path)),
         note="no provenance was found beside this mask",
     )
 

@@ -16,7 +16,7 @@ from napari_mamamia.core.choices import (
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.mask_files import list_masks, no_mask_error
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import file_name
@@ -41,9 +41,10 @@ class MaskFolder:
 class ExportSettings:
     """What to export and how.
 
-    `label` keeps one value of each mask as 1; `rules` map values instead. `study` is a DICOM folder
-    that segmentations are written against, with one subfolder ``ID`` for each case if there are
-    several. `n_channels` is how many phases nnU-Net gets (None: all, if all cases have as many).
+    `label` keeps one value (or segment, by its name) of each mask as 1; `rules` map values instead.
+    `study` is a DICOM folder that segmentations are written against, with one subfolder ``ID`` for
+    each case if there are several. `n_channels` is how many phases nnU-Net gets (None: all, if all
+    cases have as many).
     `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
     leaves the patient's name and the study's own UIDs in DICOM SEG, for sending back to the PACS.
     """
@@ -51,7 +52,7 @@ class ExportSettings:
     masks: tuple[MaskFolder, ...]
     formats: tuple[ExportFormat, ...] = (ExportFormat.NIFTI,)
     profile: OrientationProfile = OrientationProfile.AS_IS
-    label: float | None = None
+    label: float | str | None = None
     rules: tuple[LabelRule, ...] = ()
     case_ids: tuple[str, ...] = ()
     with_images: bool = False
@@ -106,8 +107,12 @@ def label_names(settings: ExportSettings) -> tuple[tuple[int, str], ...]:
     return target_names(settings.rules) if settings.rules else TUMOUR
 
 
-def find_all_masks(data_set: DataSet, settings: ExportSettings) -> tuple[Mapping[str, Path], ...]:
-    """Return for each mask set its files by the data set's case ids.
+def find_all_masks(
+    data_set: DataSet, settings: ExportSettings
+) -> tuple[tuple[Mapping[str, Path], ...], Mapping[str, str]]:
+    """Return for each mask set its files by the data set's case ids, and why cases have none.
+
+    The reasons are those of cases without a mask in any set, although files carry their names.
 
     Raises
     ------
@@ -115,24 +120,37 @@ def find_all_masks(data_set: DataSet, settings: ExportSettings) -> tuple[Mapping
         If a folder is missing or holds no mask.
     """
     ids_by_key = {case_key(files.case_id): files.case_id for files in data_set.cases}
-    sets = []
+    sets: list[Mapping[str, Path]] = []
+    others: dict[str, str] = {}
     for masks in settings.masks:
-        paths = find_masks(masks.folder)
-        if not paths:
-            raise FormatError(f"{masks.folder} holds no mask: expected files such as ID.nii.gz")
-        sets.append({ids_by_key.get(case_key(name), name): path for name, path in paths.items()})
-    return tuple(sets)
+        listing = list_masks(masks.folder, tuple(ids_by_key.values()))
+        for problem in listing.problems.values():
+            raise FormatError(f"{masks.folder}: {problem}")
+        if listing.is_empty:
+            raise no_mask_error(masks.folder)
+        sets.append(
+            {ids_by_key.get(case_key(name), name): path for name, path in listing.masks.items()}
+        )
+        others |= listing.others
+    reasons = {
+        case_id: reason
+        for case_id, reason in others.items()
+        if not any(case_id in mask_set for mask_set in sets)
+    }
+    return tuple(sets), reasons
 
 
-def chosen_cases(settings: ExportSettings, sets: Sequence[Mapping[str, Path]]) -> tuple[str, ...]:
-    """Return the cases to export: those asked for, or all that any set has.
+def chosen_cases(
+    settings: ExportSettings, sets: Sequence[Mapping[str, Path]], others: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the cases to export: those asked for, or all that any set has files of.
 
     Raises
     ------
     CaseError
         If no set has a mask of a case that was asked for.
     """
-    held = dict.fromkeys(case_id for mask_set in sets for case_id in mask_set)
+    held = dict.fromkeys(case_id for files in (*sets, others) for case_id in files)
     for case_id in settings.case_ids:
         if case_id not in held:
             where = ", ".join(str(masks.folder) for masks in settings.masks)

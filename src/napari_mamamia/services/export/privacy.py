@@ -14,9 +14,8 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.privacy.identifier_search import search_file
 from napari_mamamia.io.privacy.identifiers import Identifier, folded, signs_of, without_signs
+from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.services.export.seg import IDENTIFIED_FOLDER
-
-_MAY_TELL = (".nii", ".nii.gz", ".nrrd", ".json")
 
 NOT_SEARCHED = (
     "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
@@ -86,7 +85,7 @@ def require_source(study: Path) -> None:
 
 def _may_tell(file: Path) -> bool:
     """Whether a file is a volume or JSON by its name."""
-    return file.name.lower().endswith(_MAY_TELL)
+    return file_stem(file.name) is not None or file.suffix.lower() in (".nrrd", ".json")
 
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:

@@ -23,11 +23,11 @@ from napari_mamamia.io.dicom.pseudonym import Pseudonym
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.exam.selectors import Selection, named_series, read_selectors
 from napari_mamamia.io.exam.study import imported_study
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind, PhaseSource
 from napari_mamamia.io.seg.codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation
+from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
     ExportPlan,
@@ -235,7 +235,7 @@ def dicom_phases(
             )
         return dicom.cases[0].phases
     first = files.phases[0].files[0]
-    if first.name.lower().endswith(VOLUME_SUFFIXES):
+    if file_stem(first.name):
         raise CaseError(
             f"a DICOM SEG refers to the DICOM images that it was drawn on, but case "
             f"{files.case_id} is {first.name}: name the folder of its study, or leave "

@@ -20,7 +20,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.imported_case import placing, write_info, write_phase
-from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume_job
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_phase_header, write_volume_job
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
@@ -155,7 +155,12 @@ def _write_notes(
     masks: tuple[tuple[str, float, float], ...],
 ) -> None:
     sources = dict.fromkeys(path for phase in files.phases for path in phase.files)
-    masked = [path for path in (files.reference, files.automatic) if path is not None]
+    masked = [
+        file
+        for path in (files.reference, files.automatic)
+        if path is not None
+        for file in files_of_volume(path)
+    ]
     content = {
         "case_id": case.case_id,
         "software": software_version(),

@@ -50,7 +50,7 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
     FormatError, GridMismatchError
         If the mask is damaged, or lies elsewhere.
     """
-    path = masks_of_cases(Path(folder)).get(case_key(case.case_id))
+    path = masks_of_cases(Path(folder), [case.case_id]).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
             f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, got none: "

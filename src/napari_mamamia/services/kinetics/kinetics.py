@@ -109,7 +109,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     mask_path = inputs.files[-1]
     if mask_path is None:
         raise CaseError(
-            f"expected a mask of {inputs.case_id}, but there is none in "
+            inputs.no_mask
+            or f"expected a mask of {inputs.case_id}, but there is none in "
             f"{settings.mask_name}: give a folder of masks",
             remedies=(Remedy("masks", ("DIR",)),),
         )

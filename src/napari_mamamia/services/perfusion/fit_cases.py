@@ -14,10 +14,11 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy, SaveConf
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.io.data_set.layout import by_stem
 from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
 from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.kinetics.perfusion.gate import require_spacing
 from napari_mamamia.kinetics.perfusion.spoiled_echo import (
@@ -120,7 +121,7 @@ def _t1_files(case_id: str, settings: PerfusionSettings) -> tuple[Path | None, .
 
 
 def _of_case(case_id: str, folder: Path) -> Path | None:
-    path_of_case = masks_of_cases(folder).get(case_key(case_id))
+    path_of_case = masks_of_cases(folder, [case_id]).get(case_key(case_id))
     return path_of_case and path_of_case.absolute()
 
 
@@ -128,13 +129,8 @@ def _flip_files(case_id: str, flips: FlipAngles) -> tuple[Path | None, ...]:
     folder = Path(flips.folder)
     case_folder = folder / case_id if (folder / case_id).is_dir() else folder
     stems = [f"{case_id}_{number:04d}" for number in range(len(flips.degrees))]
-    return tuple(
-        next(
-            (p.absolute() for s in VOLUME_SUFFIXES if (p := case_folder / f"{stem}{s}").is_file()),
-            None,
-        )
-        for stem in stems
-    )
+    files = by_stem(case_folder)
+    return tuple(next((path.absolute() for path in files.get(stem, ())), None) for stem in stems)
 
 
 def _read_number(record: CaseRecord | None, column: str) -> float | None:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from napari_mamamia.io.data_set.layout import list_masks
-from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.data_set.mask_files import list_masks
 
 
 def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | None) -> Path | None:
@@ -31,5 +30,4 @@ def find_team_mask(folder: Path, case_id: str) -> Path | None:
     FormatError
         If the folder is missing.
     """
-    masks = list_masks(folder).masks
-    return {case_key(name): path for name, path in masks.items()}.get(case_key(case_id))
+    return list_masks(folder, [case_id]).masks.get(case_id)

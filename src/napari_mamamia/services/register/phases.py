@@ -19,11 +19,13 @@ from napari_mamamia.io.data_set.imported_case import (
     write_phase,
 )
 from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels, write_labels
 from napari_mamamia.io.files.checksums import sha256_of
-from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES, case_key
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.volumes.formats import suffix_of
 from napari_mamamia.kinetics.registration.itk import require_simpleitk
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
@@ -167,8 +169,12 @@ def _copy_beside(files: CaseFiles, out: Path) -> None:
     """Copy masks and patient info: they hold for the reference phase, which is as it was."""
     for source, folder in ((files.reference, _EXPERT), (files.automatic, _AUTOMATIC)):
         if source is not None:
-            suffix = next(s for s in VOLUME_SUFFIXES if source.name.lower().endswith(s))
-            _copy_file(source, out.joinpath(*folder, f"{files.case_id}{suffix}"))
+            target = out.joinpath(*folder)
+            if len(files_of_volume(source)) > 1:  # a header that names its voxels has one name
+                written = target / f"{files.case_id}.nii.gz"
+                write_labels(read_labels(source), written, overwrite=True)
+            else:
+                _copy_file(source, target / f"{files.case_id}{suffix_of(source.name)}")
     if files.info is not None:
         _copy_file(files.info, out / _INFOS / f"{files.case_id}.json")
 

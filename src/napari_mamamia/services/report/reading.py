@@ -213,7 +213,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
         If several readers drew one and none is named.
     """
     if source.masks is not None:
-        path = masks_of_cases(source.masks).get(case_key(files.case_id))
+        path = masks_of_cases(source.masks, [files.case_id]).get(case_key(files.case_id))
         name = source.masks.name
         return ReportMask(path, name if path else f"no mask of it in {name}")
     refined = [

@@ -14,7 +14,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.data_set.volumes import (
-    read_labels,
+    read_label_pair,
     read_phase_header,
     read_phase_into,
     read_series_into,
@@ -147,8 +147,8 @@ def look_for_contrast(
 
     def work(case_id: str) -> CaseLook:
         report_progress(0, 1, "Looking for low contrast")
-        masks, case_images = read_pair(pairs[case_id]), by_key[case_key(case_id)]
-        return look_at_case(case_id, masks, case_images, settings.profile, settings.label)
+        masks, case_images = read_pair(pairs[case_id], settings.label), by_key[case_key(case_id)]
+        return look_at_case(case_id, masks, case_images, settings.profile, settings.label_value)
 
     batch = for_each_case([one for one in case_ids if case_key(one) in by_key], work)
     return batch.results
@@ -159,7 +159,9 @@ def looks_of(cases: Sequence[CaseLook], settings: ScoreSettings) -> Looks:
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 
-def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMap | None]:
+def read_pair(
+    files: tuple[Path | None, Path | None], label: float | str | None = None
+) -> tuple[LabelMap, LabelMap | None]:
     """Return the labels of both files of a case that has a reference.
 
     Raises
@@ -169,10 +171,10 @@ def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMa
     FormatError
         If a file cannot be read.
     """
-    reference, prediction = files
+    reference, prediction = read_label_pair(*files, label)
     if reference is None:
         raise CaseError("expected a reference, got none: without one no failure has a kind")
-    return read_labels(reference), read_labels(prediction) if prediction else None
+    return reference, prediction
 
 
 def _read_enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:

@@ -9,7 +9,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.data_set.case_list import CaseList
-from napari_mamamia.io.data_set.layout import list_masks
+from napari_mamamia.io.data_set.mask_files import MaskListing, bare_id, list_masks, no_mask_error
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
 
@@ -46,30 +46,43 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
         If a folder is missing, the reference's holds no mask, or a listed case has no reference or
         another one than the list says.
     """
-    folders = [list_masks(reference), list_masks(prediction)]
-    if not (folders[0].masks or folders[0].problems):
-        raise _no_mask(reference)
-    if not (folders[1].masks or folders[1].problems) and cases is None:
-        raise _no_mask(prediction)
-    # The reference comes last, so that ids are spelled as its files.
+    if cases is not None:
+        folders = [list_masks(folder, cases.case_ids) for folder in (reference, prediction)]
+    else:
+        folders = [list_masks(reference), list_masks(prediction)]
+        if folders[0].masks.keys() != folders[1].masks.keys():
+            # Each folder is asked for the cases of the other, which may name them more plainly.
+            folders = [
+                list_masks(folder, [*other.masks, *other.problems, *map(bare_id, other.masks)])
+                for folder, other in zip((reference, prediction), reversed(folders), strict=True)
+            ]
+    if folders[0].is_empty:
+        raise no_mask_error(reference)
+    if folders[1].is_empty and cases is None:
+        raise no_mask_error(prediction)
+    everything = join_listings(*folders)
+    return everything if cases is None else keep_listed(everything, cases, reference)
+
+
+def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs:
+    """Return both files of every case of either listing, ids spelled as the reference's."""
     ids = {
         case_key(case_id): case_id
-        for listing in reversed(folders)
-        for case_id in (*listing.masks, *listing.problems)
+        for listing in (prediction, reference)
+        for case_id in (*listing.others, *listing.problems, *listing.masks)
     }
-    by_key = [
-        {case_key(case_id): path for case_id, path in listing.masks.items()} for listing in folders
-    ]
-    problems: dict[str, tuple[ScoreStatus, str]] = {}
-    statuses = ScoreStatus.REFERENCE_UNREADABLE, ScoreStatus.SEVERAL_FILES
-    for listing, status in reversed(list(zip(folders, statuses, strict=True))):
-        problems |= {
-            ids[case_key(case_id)]: (status, reason) for case_id, reason in listing.problems.items()
-        }
+    experts, models = reference.by_key(), prediction.by_key()
+    reasons = (
+        (ScoreStatus.UNREADABLE, models.others),
+        (ScoreStatus.SEVERAL_FILES, models.problems),
+        (ScoreStatus.REFERENCE_UNREADABLE, {**experts.others, **experts.problems}),
+    )
+    problems = {
+        ids[key]: (status, reason) for status, found in reasons for key, reason in found.items()
+    }
     keys = sorted(ids, key=lambda key: ids[key])
-    pairs = {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
-    everything = FoundPairs(pairs, problems)
-    return everything if cases is None else keep_listed(everything, cases, reference)
+    pairs = {ids[key]: (experts.masks.get(key), models.masks.get(key)) for key in keys}
+    return FoundPairs(pairs, problems)
 
 
 def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPairs:
@@ -105,9 +118,3 @@ def _require_references(cases: CaseList, references: Mapping[str, Path], folder:
                 f"expected the reference {path} that {cases.name} was made of, but its SHA-256 is "
                 "another: give the folder that the list is of"
             )
-
-
-def _no_mask(folder: Path) -> FormatError:
-    return FormatError(
-        f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
-    )

@@ -178,11 +178,11 @@ def picture_pair(
 
     Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
     """
-    reference, prediction = read_pair(files)
+    reference, prediction = read_pair(files, settings.label)
     if prediction is None:
         return []
     turned = laid_on(reference, prediction, settings.profile)
     # one grid for both: official-code compares arrays of equal shape whatever their affine
     shown = LabelMap(reference.grid, turned.box, turned.crop)
-    masks = (reference.mask(settings.label), shown.mask(settings.label))
+    masks = (reference.mask(settings.label_value), shown.mask(settings.label_value))
     return [picture_of(case_id, *masks, model=model)]

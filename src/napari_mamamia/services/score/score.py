@@ -17,7 +17,7 @@ from napari_mamamia.core.grid import IDENTITY_WARNING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_label_pair, read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
@@ -58,7 +58,7 @@ class CaseSettings:
     """Everything that a case's score depends on besides its two files."""
 
     profile: Profile
-    label: float | None = None
+    label: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
     ValueError
         If both files are None.
     """
-    reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
-    return score_label_maps(inputs.case_id, reference, prediction, settings.profile, settings.label)
+    masks, label = _read_masks(inputs, settings)
+    return score_label_maps(inputs.case_id, *masks, settings.profile, label)
 
 
 def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
@@ -91,19 +91,28 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     looked at costs the look alone.
     """
     report_progress(0, 2, "Reading the masks")
-    reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
-    masks = reference, prediction
-    return score_and_look_at(inputs.case_id, masks, settings, inputs.about)
+    masks, label = _read_masks(inputs, settings)
+    return score_and_look_at(inputs.case_id, masks, settings.profile, label, inputs.about)
+
+
+def _read_masks(
+    inputs: CaseInputs, settings: CaseSettings
+) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
+    """Return both masks on one grid, and the value that counts; a name has left only 1."""
+    reference, prediction = inputs.files[:2]
+    masks = read_label_pair(reference, prediction, settings.label)
+    return masks, None if isinstance(settings.label, str) else settings.label
 
 
 def score_and_look_at(
     case_id: str,
     masks: tuple[LabelMap | None, LabelMap | None],
-    settings: CaseSettings,
+    profile: Profile = CLINICAL,
+    label: float | None = None,
     images: CaseFiles | None = None,
 ) -> ScoredCase:
     """Return the score of masks in memory and why it failed; see `score_and_look`."""
-    (reference, prediction), profile, label = masks, settings.profile, settings.label
+    reference, prediction = masks
     score, measured = score_and_measure(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
@@ -120,7 +129,7 @@ def score_and_look_at(
 def score_cases(
     pairs: Mapping[str, tuple[Path | None, Path | None]],
     profile: Profile = CLINICAL,
-    label: float | None = None,
+    label: float | str | None = None,
     place: Place | None = None,
     *,
     images: Mapping[str, CaseFiles] = NO_IMAGES,
@@ -129,7 +138,8 @@ def score_cases(
 ) -> BatchResult[ScoredCase]:
     """Score every pair (reference, prediction) of files, by case id.
 
-    `label` is the one label to score, for a profile that lets the user choose. `images` are those
+    `label` is the one label to score, or the name of its segment, for a profile that lets the user
+    choose. `images` are those
     of a case by `case_key` of its id, for what only images tell of a failure.
 
     A file that cannot be read, and a case over the time limit of `place`, is a failure of its
@@ -158,7 +168,8 @@ def _collect_inputs(
     phases = images.phases[:2] if images is not None else ()
     further = [path for phase in phases for path in phase.files if os.access(path, os.R_OK)]
     absolute = tuple(path and path.absolute() for path in masks)
-    return CaseInputs(case_id, (*absolute, *dict.fromkeys(further)), images)
+    apart = [file for path in absolute if path for file in files_of_volume(path)[1:]]
+    return CaseInputs(case_id, (*absolute, *dict.fromkeys([*apart, *further])), images)
 
 
 _OTHER_VALUES: Final = "holds the values"
@@ -438,8 +449,10 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
             return score
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
-        labels = read_labels(reference)
-        sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
+        labels = read_labels(reference, settings.label)
+        sizes: dict[str, Any] = dict(
+            sizes_of_reference(labels, settings.profile, settings.label_value)
+        )
     except MamamiaError as error:
         unreadable = ScoreStatus.REFERENCE_UNREADABLE
         return replace(score, status=unreadable, reason=str(error))

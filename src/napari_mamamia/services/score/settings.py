@@ -60,7 +60,7 @@ class ScoreSettings:
 
     profile: Profile = CLINICAL
     clinical: Path | None = None
-    label: float | None = None
+    label: float | str | None = None
     n_resamples: int = N_RESAMPLES
     seed: int = SEED
     composites: CompositeChoice = NO_COMPOSITES
@@ -86,8 +86,13 @@ class ScoreSettings:
         if self.label is not None and not chooses:
             raise ValueError(
                 f"the profile {self.profile.name} has its own rule for foreground, got label "
-                f"{self.label:g}: leave the label out or take the profile clinical"
+                f"{self.label}: leave the label out or take the profile clinical"
             )
+
+    @property
+    def label_value(self) -> float | None:
+        """The value that is tumour in labels that were read with `label`; a name left only 1."""
+        return None if isinstance(self.label, str) else self.label
 
     @property
     def resampling(self) -> Resampling:

@@ -136,6 +136,6 @@ class ResultsReview(WindowPart):
         if scored_id is None:
             return
         reference, prediction = model.pairs[scored_id]
-        counting = Counting(model.settings.profile, model.settings.label)
+        counting = Counting(model.settings.profile, model.settings.label_value)
 
         self._scored_masks.read(reference, prediction, model.name, counting)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.answers import LesionAnchors
-from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.case import LabelMap, on_common_grid
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -165,9 +165,10 @@ class CaseMasks:
             return
         for one in readings:
             mask = self._load_mask(one)
+            known = reference if mask is None else on_common_grid(mask, reference)[1]
             names = (one.reader, TRUTH)
             is_bad = one.mask in self._bad
-            pair = None if is_bad else self._measure(names, [mask, reference], one.at, (one,))
+            pair = None if is_bad else self._measure(names, [mask, known], one.at, (one,))
             if pair is not None:
                 yield pair
 

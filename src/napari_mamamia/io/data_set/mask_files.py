@@ -1,0 +1,299 @@
+"""Which file of a folder is the mask of a case; what else carries the case's name is named.
+
+A case's mask is, in this order:
+
+1. ``ID`` and the suffix of a format (`io.volumes.formats`); letter case does not count;
+2. ``ID`` and words for a mask, such as ``ID_seg.nii.gz``; the name of BIDS derivatives,
+   ``sub-ID_..._dseg.nii.gz``; a mask in the case's own folder, ``ID/segmentation.seg.nrrd``,
+   ``sub-ID/anat/...``, or the only DICOM SEG in it.
+
+Two files of one rank are none: they are named. Nothing is opened but the start of DICOM files.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
+from napari_mamamia.io.dicom.probe import is_seg_file
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.folders import list_names, natural_key
+from napari_mamamia.io.volumes.formats import MASKS_EXPECTED, format_of, mask_stem
+
+_WORDS: Final = frozenset(
+    {"seg", "dseg", "segmentation", "segmentations", "mask", "masks", "label", "labels"}
+    | {"labelmap", "pred", "prediction", "predicted", "tumor", "tumour", "lesion", "gt"}
+)
+"""What may follow (or precede) a case's id in the name of its mask."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
+_LEAST_WITHIN: Final = 4
+"""Letters from which on an id is looked for within any name; a shorter one begins it, or stands
+beside words for a mask alone."""
+_DEEPEST: Final = 3
+_MOST_FILES: Final = 500
+"""Looked at in one case's folder; our own choices."""
+_NAMED: Final = 3
+_NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MaskListing:
+    """The mask files of a folder by case id, and what is wrong with the ids that have none.
+
+    `problems` say why a case has no mask although files fit: there are several, or the name is no
+    UTF-8. `others` name files that carry a case's name and are no mask of it.
+    """
+
+    masks: Mapping[str, Path]
+    problems: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
+    others: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
+
+    def by_key(self) -> "MaskListing":
+        """Return the same by `case_key`, for whoever spells the ids in another letter case."""
+        masks = {case_key(case_id): path for case_id, path in self.masks.items()}
+        problems, others = (
+            {case_key(case_id): reason for case_id, reason in reasons.items()}
+            for reasons in (self.problems, self.others)
+        )
+        return MaskListing(masks, problems, others)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the folder holds nothing for any case."""
+        return not (self.masks or self.problems or self.others)
+
+
+def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
+    """Return the mask files of a folder by case id, in natural order; empty where there is none.
+
+    Raises
+    ------
+    FormatError
+        If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
+    """
+    listing = list_masks(folder, case_ids)
+    for problem in listing.problems.values():
+        raise FormatError(f"{folder}: {problem}")
+    return listing.masks
+
+
+def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
+    """Return the mask of each case in a folder, and what stands in the way of the others.
+
+    Parameters
+    ----------
+    folder
+        Where they are, in files or in a folder for each case.
+    case_ids
+        The cases that are looked for. Files that belong to none of them are cases of their own, by
+        their names; so are all files where none is given.
+
+    Raises
+    ------
+    FormatError
+        If `folder` is missing.
+    """
+    names = sorted(list_names(folder))
+    by_key: dict[str, list[str]] = {}
+    without: list[str] = []
+    for name in names:
+        stem = mask_stem(name)
+        if stem is not None and os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113 - a third of it
+            by_key.setdefault(case_key(stem), []).append(name)
+        else:
+            without.append(name)
+    search = _Search(folder, {case_key(one): one for one in reversed([*case_ids])})
+    strangers = [name for key, own in by_key.items() if key not in search.ids for name in own]
+    search.look([*strangers, *without], [key for key in search.ids if key not in by_key])
+    for key, own in by_key.items():
+        if own[0] not in search.taken:
+            search.settle(search.ids.get(key) or mask_stem(own[0]) or own[0], own)
+    for name in without:
+        if name not in search.taken and (folder / name).is_dir():
+            search.look_into(name)
+    return search.listing()
+
+
+def bare_id(name: str) -> str:
+    """Return a name without the words for a mask at its end.
+
+    Examples
+    --------
+    >>> bare_id("CASE_1_seg"), bare_id("CASE_1")
+    ('CASE_1', 'CASE_1')
+    """
+    words = list(_WORD.finditer(name))
+    while len(words) > 1 and words[-1].group().casefold() in _WORDS:
+        words.pop()
+    return name[: words[-1].end()] if words else name
+
+
+def is_mask_file(path: Path) -> bool:
+    """Return whether a file is a segmentation of a format that holds nothing else."""
+    known = format_of(path.name)
+    if known is not None and not known.is_for_masks:
+        return False
+    return path.is_file() and (is_seg_file(path) or bool(known and known.open_with))
+
+
+def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
+    """Return whether a folder, deep ones below it too, holds a file that is a mask by its name."""
+    if not is_deep:
+        return any(mask_stem(name) for name in list_names(folder))
+    return any(mask_stem(path.name) for path in _files_below(folder))
+
+
+def no_mask_error(folder: Path) -> FormatError:
+    """Return the error of a folder without a mask, which names folders below it that have some."""
+    below = {path.parent.relative_to(folder) for path in _files_below(folder)
+             if mask_stem(path.name)}  # fmt: skip
+    inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
+    hint = f"; there are some in {inner}: name that folder" if inner else ""
+    return FormatError(f"{folder} holds no mask: expected files such as {MASKS_EXPECTED}{hint}")
+
+
+class _Search:
+    """What is known of each case while the names of one folder are gone through."""
+
+    def __init__(self, folder: Path, ids: dict[str, str]) -> None:
+        self.ids = ids
+        self.taken: set[str] = set()
+        self._folder = folder
+        self._settled: set[str] = set()
+        self._masks: dict[str, Path] = {}
+        self._problems: dict[str, str] = {}
+        self._others: dict[str, str] = {}
+        subjects: dict[str, list[str]] = {}
+        for key in ids:
+            subjects.setdefault(_NOT_ALPHANUMERIC.sub("", key), []).append(key)
+        self._subjects = {label: keys[0] for label, keys in subjects.items() if len(keys) == 1}
+
+    def look(self, names: list[str], lacking: list[str]) -> None:
+        """Find masks of the cases that lack one among names that are not just an id."""
+        if not lacking:
+            return
+        carriers: dict[str, list[str]] = {}
+        for name in names:
+            if (key := self._find_owner(name)) is not None:
+                carriers.setdefault(key, []).append(name)
+        for key in lacking:
+            if key in carriers:
+                self.taken.update(carriers[key])
+                self._choose(self.ids[key], carriers[key])
+
+    def look_into(self, name: str) -> None:
+        """Take a folder as the case of its name where it holds its mask."""
+        label = _BIDS.fullmatch(name)
+        case_id = label["subject"] if label else name
+        files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
+        if files and case_key(case_id) not in self._settled:
+            self.settle(readable_name(case_id), [self._shown(path) for path in files])
+
+    def settle(self, case_id: str, names: list[str]) -> None:
+        """Note the only file of a case as its mask, several as its problem."""
+        self._settled.add(case_key(case_id))
+        shown = " and ".join(readable_name(name) for name in sorted(names))
+        if any(name != readable_name(name) for name in (*names, case_id)):
+            self._problems[readable_name(case_id)] = (
+                f"expected names of masks in UTF-8, got {shown} with bytes that are none: rename it"
+            )
+        elif len(names) > 1:
+            stems = {mask_stem(name) or name for name in names}
+            is_spelling = len(stems) > 1 and len(set(map(case_key, stems))) == 1
+            spelling = " (letter case does not count)" if is_spelling else ""
+            self._problems[case_id] = (
+                f"expected one mask of case {case_id}, found {shown}{spelling}: keep one of them"
+            )
+        else:
+            self._masks[case_id] = self._folder / names[0]
+
+    def listing(self) -> MaskListing:
+        """Return what was found, in natural order of the ids."""
+        masks = sorted(self._masks.items(), key=lambda item: natural_key(item[0]))
+        return MaskListing(
+            MappingProxyType(dict(masks)),
+            MappingProxyType(self._problems),
+            MappingProxyType(self._others),
+        )
+
+    def _choose(self, case_id: str, carriers: list[str]) -> None:
+        paths = [self._folder / name for name in carriers]
+        files = [path for path in paths if not path.is_dir()]
+        files += [inner for path in paths if path.is_dir() for inner in _files_below(path)]
+        masks = [path for path in files if _is_mask(path.relative_to(self._folder), case_id)
+                 or _is_lone_seg(path, files)]  # fmt: skip
+        if masks:
+            self.settle(case_id, [self._shown(path) for path in masks])
+        elif files:
+            shown = [readable_name(self._shown(path)) for path in files]
+            more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+            self._others[case_id] = (
+                f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
+                "name, in another format or for something else: convert it to "
+                f"{case_id}.nii.gz, or call it {case_id} with the suffix of its format if it is one"
+            )
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+    def _find_owner(self, name: str) -> str | None:
+        """Return the case whose id a name carries, the longest where it carries several."""
+        key = case_key(readable_name(name))
+        label = _BIDS.match(key)
+        if label is not None and label["subject"] in self._subjects:
+            return self._subjects[label["subject"]]
+        words = list(_WORD.finditer(key))[:24]
+        spans = {
+            key[first.start() : last.end()]: first.start()
+            for n, first in enumerate(words)
+            for last in words[n:]
+        }
+        owners = [
+            span
+            for span, start in spans.items()
+            if span in self.ids
+            and (start == 0 or len(span) >= _LEAST_WITHIN or _is_mask(Path(name), span))
+        ]
+        return max(owners, key=len, default=None)
+
+
+def _is_mask(path: Path, case_id: str) -> bool:
+    """Return whether a path, below the folder of masks, is named as a mask of a case."""
+    stem = mask_stem(path.name)
+    if stem is None:
+        return False
+    stem = readable_name(stem)
+    if (label := _BIDS.fullmatch(stem)) is not None:
+        return stem.endswith(("_dseg", "_mask")) and label["subject"].casefold() in (
+            _NOT_ALPHANUMERIC.sub("", case_key(case_id)),
+            case_key(case_id),
+        )
+    before, carries, after = case_key(stem).partition(case_key(case_id))
+    words = _WORD.findall(f"{before} {after}" if carries else case_key(stem))
+    is_own = bool(carries) or len(path.parts) > 1
+    return is_own and all(word in _WORDS for word in words)
+
+
+def _is_lone_seg(path: Path, files: list[Path]) -> bool:
+    """Return whether a file is the only DICOM SEG among those that carry a case's name."""
+    return is_seg_file(path) and sum(is_seg_file(other) for other in files) == 1
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and those below it, in order; hidden ones and links are not."""
+    n_files = 0
+    for where, folders, names in os.walk(folder):
+        depth = len(Path(where).relative_to(folder).parts)
+        folders[:] = sorted(f for f in folders if f[:1] != ".") if depth < _DEEPEST else []
+        for name in sorted(name for name in names if name[:1] != "."):
+            n_files += 1
+            if n_files > _MOST_FILES:
+                return
+            yield Path(where, name)

@@ -1,0 +1,29 @@
+"""DICOM SEG as a map of labels, for whatever reads masks."""
+
+from pathlib import Path
+
+import numpy as np
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.seg.seg import read_segmentation
+from napari_mamamia.io.volumes.segments import NamedSegment, join_segments
+
+
+@reads("a DICOM segmentation", "export it again, or convert it to NIfTI")
+def read_seg_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
+    """Return header and segment numbers of a DICOM SEG, on the frames that it stores.
+
+    Raises
+    ------
+    FormatError
+        As `read_segmentation`; also if no segment goes by the name `label`.
+    MissingExtraError
+        If highdicom is not installed.
+    """
+    seen = read_segmentation(path)
+    segments = [NamedSegment(one.number, one.label, one.mask) for one in seen.segments]
+    labels = join_segments(path, seen.grid, segments, label)
+    header = VolumeHeader(path, seen.grid, np.dtype(labels.crop.dtype), warnings=seen.warnings)
+    return header, labels

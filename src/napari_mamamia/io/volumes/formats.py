@@ -1,0 +1,116 @@
+"""The one table of volume formats: their suffixes, what reads and writes them, what they need.
+
+No reader is imported before a file is opened: napari asks in its window's thread whether a path is
+ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeFormat:
+    """One format of files.
+
+    Parameters
+    ----------
+    suffixes
+        Ends of names, in lower case.
+    open_with
+        ``module:function`` that gives a header and a stream of voxels of a path; "" where there
+        is none.
+    labels_with
+        The same for a file of segments: takes a path and a label and returns its header and values.
+    write_with
+        The same for writing voxels; "" where it is only read.
+    voxel_suffixes
+        Ends of the file beside it that has its voxels.
+    is_for_masks
+        Whether it holds segments and is never an image.
+    """
+
+    suffixes: tuple[str, ...]
+    open_with: str = ""
+    labels_with: str = ""
+    write_with: str = ""
+    voxel_suffixes: tuple[str, ...] = ()
+    is_for_masks: bool = False
+
+
+_NRRD: Final = "volumes.nrrd:open_nrrd"
+FORMATS: Final = (
+    VolumeFormat((".nii.gz", ".nii"), "volumes.nifti:open_nifti", "", "volumes.nifti:write_nifti"),
+    VolumeFormat(
+        (".hdr", ".hdr.gz", ".img", ".img.gz"),
+        "volumes.nifti:open_nifti_pair",
+        voxel_suffixes=(".img", ".img.gz"),
+    ),
+    VolumeFormat((".seg.nrrd",), _NRRD, "volumes.segments:read_segment_labels", is_for_masks=True),
+    VolumeFormat((".nrrd",), _NRRD, "", "volumes.nrrd:write_nrrd"),
+    VolumeFormat((".nhdr",), _NRRD, voxel_suffixes=(".raw", ".raw.gz")),
+    VolumeFormat((".mha",), "volumes.metaimage:open_metaimage"),
+    VolumeFormat((".mhd",), "volumes.metaimage:open_metaimage", voxel_suffixes=(".raw", ".zraw")),
+    VolumeFormat((".dcm",), "", "seg.labels:read_seg_labels", is_for_masks=True),
+)
+"""DICOM is here as a segmentation (SEG) alone: images are series of files, see `io.exam`."""
+
+
+def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
+    """Return the ends of names of some formats."""
+    return tuple(end for one in FORMATS if wanted(one) for end in one.suffixes)
+
+
+MASK_SUFFIXES: Final = _suffixes(lambda one: True)
+IMAGE_SUFFIXES: Final = _suffixes(lambda one: not one.is_for_masks)
+WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
+_BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
+_VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)
+MASKS_EXPECTED: Final = "ID.nii.gz, ID.nrrd, ID.seg.nrrd, ID.mha, ID.mhd, ID.hdr or ID.dcm (SEG)"
+"""What a folder of masks may hold, for messages."""
+
+
+def suffix_of(name: str) -> str:
+    """Return the end of a volume file's name, in lower case; "" where it is none."""
+    lower = name.lower()
+    return max((end for end in MASK_SUFFIXES if lower.endswith(end)), key=len, default="")
+
+
+def format_of(name: str) -> VolumeFormat | None:
+    """Return the format that a file's name tells, None where it is no volume file."""
+    return _BY_SUFFIX.get(suffix_of(name))
+
+
+def function_of(reference: str) -> Callable[..., Any]:
+    """Return the function that a ``module:function`` of the table means."""
+    module, _, name = reference.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"napari_mamamia.io.{module}"), name)
+    return function
+
+
+def file_stem(name: str) -> str | None:
+    """Return an image file's name without its suffix, None where it is no volume file.
+
+    Examples
+    --------
+    >>> file_stem("DUKE_001.nii.gz"), file_stem("DUKE_001.json"), file_stem("DUKE_001.seg.nrrd")
+    ('DUKE_001', None, None)
+    """
+    known = format_of(name)
+    return None if known is None or known.is_for_masks else mask_stem(name)
+
+
+def mask_stem(name: str) -> str | None:
+    """Return a file's name without the suffix of any format that holds masks, None without one.
+
+    Examples
+    --------
+    >>> mask_stem("DUKE_001.seg.nrrd"), mask_stem("DUKE_001.dcm"), mask_stem("DUKE_001.json")
+    ('DUKE_001', 'DUKE_001', None)
+    """
+    suffix = suffix_of(name)
+    # A file of voxels stands for nothing: its header, beside it, is the volume.
+    if not suffix or suffix in _VOXELS:
+        return None
+    return name[: -len(suffix)] or None

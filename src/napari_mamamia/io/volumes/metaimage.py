@@ -1,0 +1,210 @@
+"""MetaImage volumes of ITK: ``.mha`` in one file, ``.mhd`` with ``.raw`` or ``.zraw`` beside it.
+
+Source: https://itk.org/Wiki/ITK/MetaIO/Documentation; where it leaves room, what ITK's own reader
+does (SimpleITK 2.5), which the tests ask.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.inflate import Content
+from napari_mamamia.io.volumes.streams import VoxelStream, find_voxel_file, open_stream, refusal
+
+_MOST_HEADER: Final = 1 << 16
+_LOCAL: Final = "local"
+_DATA: Final = "elementdatafile"
+_TYPES: Final[Mapping[str, str]] = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+_DIRECTIONS: Final = ("TransformMatrix", "Rotation", "Orientation")
+_ORIGINS: Final = ("Offset", "Position", "Origin")
+_SPACINGS: Final = ("ElementSpacing", "ElementSize")
+_FROM: Final = str.maketrans("RLAPSI", "LRPAIS")
+_LPS_TO_RAS: Final = np.array([-1.0, -1.0, 1.0])
+_CONVERT: Final = "convert it with 3D Slicer or SimpleITK to .nii.gz, or to a binary 3-D .mha"
+
+
+@contextmanager
+def open_metaimage(
+    path: Path, content: Content = Content.IMAGE
+) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
+    """Give the header of a MetaImage and its bytes from the first voxel on.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is no volume of numbers, or names voxels that are not beside it
+        or cannot be there.
+    """
+    fields, start = _read_fields(path)
+    header = _parse_header(path, fields)
+    is_zlib = _is_true(path, fields, "CompressedData")
+    n_bytes = header.n_volumes * prod(header.grid.shape) * header.stored.itemsize
+    if header.voxels is not None:
+        start = _skipped(path, fields, header.voxels, n_bytes)
+    with open_stream(
+        header.voxels or path, start, content=content, is_gzip=False, is_zlib=is_zlib
+    ) as stream:
+        stream.require(n_bytes)
+        yield header, stream
+
+
+def _read_fields(path: Path) -> tuple[dict[str, str], int]:
+    """Return the elements by name in lower case, and where the bytes behind the header begin."""
+    with open_stream(path, is_gzip=False) as stream:
+        head = stream.head(_MOST_HEADER)
+    fields: dict[str, str] = {}
+    start = 0
+    while _DATA not in fields:
+        stop = head.find(b"\n", start)
+        line = head[start : stop if stop >= 0 else None]
+        name, equals, value = line.decode("latin-1").partition("=")
+        if not equals or (stop < 0 and name.strip().lower() != _DATA):
+            raise refusal(
+                path,
+                "a MetaImage header of lines NAME = VALUE up to ElementDataFile",
+                f"it holds {line[:40]!r}",
+                "check that it is the right file; copy or download it again",
+            )
+        fields[name.strip().lower()] = value.strip()
+        start += len(line) + 1
+    return fields, start
+
+
+def _parse_header(path: Path, fields: Mapping[str, str]) -> VolumeHeader:
+    sizes = [int(n) if n.is_integer() else 0 for n in _numbers(path, fields, ("DimSize",))]
+    while len(sizes) > 3 and sizes[-1] == 1:
+        sizes.pop()
+    if len(sizes) not in (3, 4) or min(sizes) < 1:
+        raise refusal(path, "a 3-D or 4-D volume", f"its DimSize is {sizes} (x, y, z)", _CONVERT)
+    _require_plain(path, fields)
+    kind = fields.get("elementtype", "").upper()
+    if kind not in _TYPES:
+        raise refusal(path, "voxels that are numbers", f"its ElementType is {kind!r}", _CONVERT)
+    x, y, z, *more = sizes
+    grid, warnings = _read_grid(path, fields, (z, y, x))
+    order = ">" if _is_big_endian(path, fields) else "<"
+    name = fields[_DATA]
+    voxels = None if name.lower() == _LOCAL else find_voxel_file(path, name, "ElementDataFile")
+    return VolumeHeader(
+        path,
+        grid,
+        np.dtype(f"{order}{_TYPES[kind]}"),
+        n_volumes=more[0] if more else 1,
+        warnings=warnings,
+        voxels=voxels,
+    )
+
+
+def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
+    """Refuse what changes how voxels are stored, or what they mean, in a rare way."""
+    expected = (
+        ("BinaryData", ("true",), "binary voxels"),
+        ("ElementNumberOfChannels", ("1",), "one value in each voxel"),
+        ("ElementToIntensityFunctionSlope", ("1",), "values as they are stored"),
+        ("ElementToIntensityFunctionOffset", ("0",), "values as they are stored"),
+    )
+    for element, values, what in expected:
+        value = fields.get(element.lower(), values[0])
+        is_number = value.replace(".", "", 1).isdigit()
+        if (f"{float(value):g}" if is_number else value.lower()) not in values:
+            raise refusal(path, what, f"its {element} is {value}", _CONVERT)
+
+
+def _read_grid(
+    path: Path, fields: Mapping[str, str], shape: tuple[int, int, int]
+) -> tuple[Grid, tuple[str, ...]]:
+    """Return the grid, whose matrix has a row for each axis in LPS, and what is unusual about it.
+
+    AnatomicalOrientation places nothing: ITK writes it and never reads it.
+    """
+    spacing = np.array(_numbers(path, fields, _SPACINGS)[:3])
+    directions = _numbers(path, fields, _DIRECTIONS, optional=True)
+    n = round(len(directions) ** 0.5)
+    rows = np.array(directions).reshape(n, n)[:3, :3] if n * n == len(directions) else None
+    rows = np.eye(3) if not directions else rows
+    origin = np.array((_numbers(path, fields, _ORIGINS, optional=True) or [0.0] * 3)[:3])
+    if rows is None or rows.shape != (3, 3) or not len(spacing) == len(origin) == 3:
+        came = f"{len(spacing)}, {len(directions)} and {len(origin)} numbers came"
+        raise refusal(path, "spacing, directions and place of three axes", came, _CONVERT)
+    affine = np.eye(4)
+    affine[:3, :3] = (rows * spacing[:, None]).T * _LPS_TO_RAS[:, None]
+    affine[:3, 3] = origin * _LPS_TO_RAS
+    try:
+        grid = Grid(shape, affine)
+    except ValueError as error:
+        remedy = "export it again from the scanner's data"
+        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+    warnings = []
+    letters = fields.get("anatomicalorientation", "???").upper()
+    if "?" not in letters and letters.translate(_FROM) != grid.orientation:
+        warnings.append(
+            f"{path.name}: its AnatomicalOrientation is {letters}, its matrix says "
+            f"{grid.orientation.translate(_FROM)}; the matrix counts, as in ITK"
+        )
+    unit = fields.get("distanceunits", "mm")
+    if unit.lower() != "mm":
+        warnings.append(f"{path.name}: its header says that lengths are in {unit}; taken as mm")
+    return grid, tuple(warnings)
+
+
+def _numbers(
+    path: Path, fields: Mapping[str, str], elements: tuple[str, ...], *, optional: bool = False
+) -> list[float]:
+    """Return the numbers of the first of some elements that is there."""
+    text = next((fields[name.lower()] for name in elements if name.lower() in fields), "")
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        numbers = []
+    if not np.isfinite(numbers).all() or not (numbers or (optional and not text)):
+        came = f"it says {text!r}" if text else "it has none"
+        raise refusal(path, f"numbers in {elements[0]}", came, _CONVERT)
+    return numbers
+
+
+def _is_big_endian(path: Path, fields: Mapping[str, str]) -> bool:
+    """Return the byte order; the two elements that give it must not contradict each other."""
+    names = ("BinaryDataByteOrderMSB", "ElementByteOrderMSB")
+    orders = {name: _is_true(path, fields, name) for name in names if name.lower() in fields}
+    if len(set(orders.values())) > 1:
+        came = ", ".join(f"{name} is {fields[name.lower()]}" for name in orders)
+        raise refusal(path, "one byte order", came, "remove the element that is wrong")
+    return any(orders.values())
+
+
+def _is_true(path: Path, fields: Mapping[str, str], element: str) -> bool:
+    text = fields.get(element.lower(), "False").lower()
+    if text not in ("true", "false", "1", "0"):
+        raise refusal(path, f"{element} of True or False", f"it is {text!r}", _CONVERT)
+    return text in ("true", "1")
+
+
+def _skipped(path: Path, fields: Mapping[str, str], voxels: Path, n_bytes: int) -> int:
+    """Return where the voxels begin in their own file; a HeaderSize of -1 puts them at its end."""
+    text = fields.get("headersize", "0")
+    size = int(text) if text.removeprefix("-").isdigit() else -2
+    if size == -1:
+        size = voxels.stat().st_size - n_bytes
+    if size < 0:
+        came = f"it is {text}, and {voxels.name} has {voxels.stat().st_size} bytes"
+        raise refusal(path, "a HeaderSize that leaves room for the voxels", came, _CONVERT)
+    return size

@@ -1,0 +1,137 @@
+"""Files of named segments to one map of labels, and 3D Slicer's ``.seg.nrrd``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.nrrd import read_layers, read_nrrd_pairs
+from napari_mamamia.io.volumes.streams import refusal
+
+_REPRESENTATIONS: Final = ("SourceRepresentation", "MasterRepresentation")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedSegment:
+    """One segment of a file: its number, its name, and its voxels, bool ``(z, y, x)``."""
+
+    number: int
+    name: str
+    voxels: NDArray[np.bool_]
+
+
+def join_segments(
+    path: Path, grid: Grid, segments: Sequence[NamedSegment], label: float | str | None
+) -> LabelMap:
+    """Return segments as one map of their numbers, on the part of the image that is stored.
+
+    Where segments overlap, the one that is asked for by its number counts, else the first: as
+    foreground all of them count anyway. Asked for by name, one segment comes alone, as 1.
+
+    Raises
+    ------
+    FormatError
+        If no segment, or more than one, goes by the name of `label`.
+    """
+    if isinstance(label, str):
+        chosen = [one for one in segments if _folded(one.name) == _folded(label)]
+        if len(chosen) != 1:
+            there = ", ".join(f"{one.name!r} ({one.number})" for one in segments) or "none"
+            raise refusal(
+                path,
+                f"one segment of the name {label!r}",
+                f"it has {there}",
+                "choose one of these by its name or number",
+            )
+        segments = [NamedSegment(1, chosen[0].name, chosen[0].voxels)]
+    most = max((one.number for one in segments), default=0)
+    values = np.zeros(grid.shape, np.min_scalar_type(most))
+    for one in sorted(segments, key=lambda one: one.number == label):
+        free = one.voxels if one.number == label else one.voxels & (values == 0)
+        values[free] = one.number
+    whole = LabelMap.of(values, grid)
+    return LabelMap(grid, whole.box, whole.crop, path, is_part=True)
+
+
+def require_no_name(labels: LabelMap, label: float | str | None) -> None:
+    """Refuse a name for a file of several values, none of which has one.
+
+    Raises
+    ------
+    FormatError
+    """
+    if isinstance(label, str) and len(labels.values) > 1:
+        values = ", ".join(f"{value:g}" for value in labels.values[:5])
+        raise FormatError(
+            f"{labels.source}: expected segments with names, of which {label!r} is one, but the "
+            f"file holds the values {values} without names: choose one by its value"
+        )
+
+
+@reads("a segmentation of 3D Slicer", "save it again, or as a label map .nii.gz")
+def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
+    """Return header and labels of a ``.seg.nrrd``: one layer of values, or several that overlap.
+
+    In one layer the values are those of the file. In several a segment keeps its LabelValue where
+    no other has it; else segments count from 1 in their order.
+
+    Source: 3D Slicer developer guide, "Segmentations", file format.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, no labels of segments, or has no segment of the name `label`.
+    """
+    texts = read_nrrd_pairs(path, "Segment")
+    for name in _REPRESENTATIONS:
+        if "fractional" in (kind := texts.get(f"Segmentation_{name}", "")).lower():
+            raise refusal(path, "a binary label map", f"it is a {kind}", "export it as binary")
+    header, layers = read_layers(path)
+    if layers.dtype.kind not in "iu":
+        remedy = "save it as a segmentation again"
+        raise refusal(path, "whole numbers as labels", f"its type is {layers.dtype}", remedy)
+    segments = _find_segments(texts, layers)
+    if len(layers) == 1 and not isinstance(label, str):
+        whole = LabelMap.of(layers[0], header.grid)
+        return header, LabelMap(header.grid, whole.box, whole.crop, path, is_part=True)
+    labels = join_segments(path, header.grid, segments, label)
+    return header, labels
+
+
+def _find_segments(texts: dict[str, str], layers: NDArray[Any]) -> list[NamedSegment]:
+    numbers = sorted(
+        int(digits)
+        for key in texts
+        if (digits := key.removeprefix("Segment").partition("_")[0]).isdecimal()
+    )
+    order = list(dict.fromkeys(numbers)) or list(range(len(layers)))
+    values = [_whole(texts.get(f"Segment{n}_LabelValue"), 1) for n in order]
+    # Before Slicer 4.11 there was one layer for each segment, and no word of it.
+    default = (lambda n: n) if len(layers) > 1 else (lambda n: 0)
+    places = [_whole(texts.get(f"Segment{n}_Layer"), default(n)) for n in order]
+    are_unique = len(set(values)) == len(values) and min(values) > 0
+    return [
+        NamedSegment(
+            value if are_unique else number,
+            texts.get(f"Segment{n}_Name", ""),
+            layers[layer] == value,
+        )
+        for number, (n, value, layer) in enumerate(zip(order, values, places, strict=True), 1)
+        if 0 <= layer < len(layers)
+    ]
+
+
+def _whole(text: str | None, default: int) -> int:
+    return int(text) if text is not None and text.strip().isdecimal() else default
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
