@@ -15,8 +15,8 @@ from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import overview_job
-from napari_mamamia.io.clinical.rules import parse_id
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.cells import parse_id
 from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.cohort.results import ClinicalTable
 
