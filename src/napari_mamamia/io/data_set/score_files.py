@@ -12,9 +12,16 @@ from napari_mamamia.io.clinical.rules import parse_pcr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import IDS, Column, Table, needed, optional, read_table
+from napari_mamamia.io.tables.table import (
+    IDS,
+    METRIC_DEFINITION,
+    Column,
+    Table,
+    needed,
+    optional,
+    read_table,
+)
 
-_DEFINITION: Final = "metric_definition"
 _DEFINITIONS: Final = 3
 """How many different ones are told: more are no definition but notes."""
 
@@ -23,7 +30,7 @@ _SCORE_COLUMNS: Final = (
     needed("dsc", "dice", "dice_score", "dice_coefficient"),
     Column("norm_hd", ("norm_hd", "normhd")),
     optional("status"),
-    optional(_DEFINITION),
+    optional(METRIC_DEFINITION),
 )
 _RESPONSE_COLUMNS: Final = (
     IDS,
@@ -32,7 +39,7 @@ _RESPONSE_COLUMNS: Final = (
         "score", "probability", "prob", "pcr_score", "pcr_prob", "pcr_probability",
         "prob_pcr", "probability_pcr", "y_score", "y_prob",
     ),
-    optional(_DEFINITION),
+    optional(METRIC_DEFINITION),
 )  # fmt: skip
 _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score": 1.0}
 
@@ -141,16 +148,17 @@ def _read_rows(
     for name in filter(table.has, number_columns):
         numbers[name], bad = table.numbers(name, low=0, high=_BOUNDS[name])
         bad_cells = {cell.row: cell.reason for cell in bad} | bad_cells
-    definitions = [text for line in table.comments if (text := _read_definition(line))]
+    definitions = [
+        line[1]
+        for line in table.comments
+        if len(line) > 1 and line[0].lstrip("# ").casefold().rstrip(":") == METRIC_DEFINITION
+    ]
     rows: dict[str, T] = {}
     failures: list[CaseFailure] = []
     unnamed: set[str] = set()
     twice: set[str] = set()
     first_row: dict[str, int] = {}
     for place, line in enumerate(table.rows):
-        if definition := _read_definition([str(cell or "").strip() for cell in line.cells]):
-            definitions.append(definition)
-            continue
         cells = {name: column[place] for name, column in columns.items()}
         name = f"row {line.number}"
         unnamed.add(name)
@@ -163,7 +171,7 @@ def _read_rows(
                 raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
             if reason := line.problem or bad_cells.get(place, ""):
                 raise ValueError(reason)  # noqa: TRY301
-            definitions.append(str(cells.get(_DEFINITION) or ""))
+            definitions.append(str(cells.get(METRIC_DEFINITION) or ""))
             rows[key] = parse(
                 name, cells, {name: column[place] for name, column in numbers.items()}
             )
@@ -189,10 +197,3 @@ def _read_rows(
         frozenset(twice),
         tuple(f"{path.name}: {note}" for note in table.notes),
     )
-
-
-def _read_definition(texts: Sequence[str]) -> str:
-    """Return what a row says of how the numbers were made, "" where it is a case's."""
-    filled = list(filter(None, texts))
-    is_one = bool(filled) and filled[0].lstrip("# ").casefold().rstrip(":") == _DEFINITION
-    return filled[1] if is_one and len(filled) > 1 else ""

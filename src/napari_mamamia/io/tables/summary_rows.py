@@ -9,7 +9,8 @@ max maximum sum total totals overall count iqr ci percentile quantile quartile g
 mittelwert mittel durchschnitt standardabweichung stdabw stabw varianz summe gesamt insgesamt
 gesamtergebnis moyenne moy m\u00e9diane mediane \u00e9cart ecart somme ensemble media mediana
 promedio desviaci\u00f3n desviacion deviazione suma somma totale gemiddelde mediaan totaal
-standaardafwijking medel medelv\u00e4rde \u5e73\u5747 \u5e73\u5747\u503c \u5747\u503c \u4e2d\u4f4d\u6570
+standaardafwijking medel
+medelv\u00e4rde \u5e73\u5747 \u5e73\u5747\u503c \u5747\u503c \u4e2d\u4f4d\u6570
 \u6807\u51c6\u5dee \u603b\u8ba1 \u5408\u8ba1
 """
 _NUMBERS_OF_ALL: Final = frozenset(_SUMMARY_WORDS.split())

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.tables.cells import (
+    FORMULA_ERROR,
     UNSEEN,
     AmbiguousNumberError,
     NumberStyle,
@@ -31,10 +32,11 @@ from napari_mamamia.io.tables.summary_rows import is_summary, is_unit_row, split
 
 MOST_TITLES: Final = 30
 """Rows above the header, our own limit: a sheet that starts lower is no table."""
+METRIC_DEFINITION: Final = "metric_definition"
+"""A row that begins so says how a table's numbers were made: a comment."""
 _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
 _NO_UNIT: Final = frozenset({"", "-", "1", "0-1", "0..1", "au", "a.u."})
 _NAMED: Final = 5
-_ID: Final = "case_id"
 
 T = TypeVar("T")
 
@@ -55,8 +57,8 @@ class Column:
 
 
 IDS: Final = Column(
-    _ID,
-    (_ID, "patient_id", "case", "patient", "subject_id", "subject", "id"),
+    "case_id",
+    ("case_id", "patient_id", "case", "patient", "subject_id", "id"),
     is_needed=True,
     is_id=True,
 )
@@ -102,6 +104,7 @@ class DataRows:
     units: dict[int, str] = field(default_factory=dict)
     summaries: list[str] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
+    marked: list[str] = field(default_factory=list)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -114,6 +117,11 @@ class DataRows:
             )
         if self.headers:
             notes.append(f"{_list_few('row', self.headers)} the header once more: left out")
+        if self.marked:
+            notes.append(
+                f"{_list_few('row', self.marked)} read as cases though they begin with #: remove "
+                "the #, or the rows where they are comments"
+            )
         return tuple(notes)
 
 
@@ -325,12 +333,11 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
         if all(is_blank(cell) for cell in cells) and not gaps:
             continue
         wrong = _wrong_length(sheet, cells, width, len(header.names))
-        first = cells[0] if cells else None
-        if isinstance(first, str) and first.lstrip().startswith("#"):
-            if wrong or all(is_blank(cell) for cell in cells[1:]):
-                data.comments.append(_texts(cells))
+        if (comment := _read_comment(cells, wrong)) is not None:
+            if comment:
+                data.comments.append(comment)
                 continue
-            wrong = f"it begins with {first.strip()[:40]!r}: remove the #, or a row that is no case"
+            data.marked.append(f"{place + 1} ({_texts(cells)[0][:40]})")
         at = 0 if id_place is None else id_place
         id_cell = cells[at] if at < len(cells) else None
         if (
@@ -523,18 +530,22 @@ def _lacking(
                 best, score = names, (matched, 0)
     missing = [c.name for c in columns if c.is_needed and not find_columns(best, c)]
     if any_of and not missing:
-        missing = [" or ".join(c.name for c in columns if not c.is_needed)]
-    wanted = ", ".join(
-        f"{_ID} (or patient_id)" if c.name == _ID else c.name
-        for c in columns
-        if c.is_needed or any_of
-    )
+        missing = ["each of the others"]
+    names = [_name_column(column) for column in columns if column.is_needed]
+    wanted = f"the column{'s' * (len(names) > 1)} {', '.join(names)}"
+    if any_of:
+        wanted += f" and one of {', '.join(c.name for c in columns if not c.is_needed)}"
     there = ", ".join(filter(None, best))
     shown = there if len(there) <= 300 else there[:297] + "..."
     return FormatError(
-        f"expected the columns {wanted} in {path}, found {shown or 'no header'}: "
+        f"expected {wanted} in {path}, found {shown or 'no header'}: "
         f"{', '.join(missing)} is missing; name the columns so"
     )
+
+
+def _name_column(column: Column) -> str:
+    others = column.spellings[1:3] if column.is_id else ()
+    return f"{column.name} (or {', '.join(others)})" if others else column.name
 
 
 def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) -> str:
@@ -542,6 +553,17 @@ def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) 
     if width <= len(cells) <= full:
         return ""
     return wrong_length(sheet, cells, full)
+
+
+def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None:
+    """Return the texts of a comment, () for a case that begins with #, None for any other row."""
+    texts = _texts(cells)
+    first = texts[0] if texts else ""
+    if first.lstrip("# ").rstrip(":").casefold() == METRIC_DEFINITION:
+        return texts
+    if not first.startswith("#") or first.startswith("#N/A") or FORMULA_ERROR.fullmatch(first):
+        return None
+    return texts if wrong or len(texts) == 1 else ()
 
 
 def _is_header(cells: Sequence[object], header: Header, named: Sequence[int]) -> bool:
