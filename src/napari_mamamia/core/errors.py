@@ -5,6 +5,7 @@ behind them: "check the study's folder (--study)".
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from napari_mamamia.core.names import readable_name
@@ -53,6 +54,28 @@ class PacsError(MamamiaError, ConnectionError):
 
 class FormatError(MamamiaError, ValueError):
     """A file or folder is not what its name promises, or is damaged."""
+
+
+class MissingColumnsError(FormatError):
+    """A table lacks columns, or values in them.
+
+    `missing` are the columns or fields as we name them, `there` the table's own, `proposals` the
+    field and the own column that may hold it. A caller who has the table in memory says it anew.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        table: str = "",
+        missing: Sequence[str] = (),
+        there: Sequence[str] = (),
+        proposals: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(text)
+        self.table = table
+        self.missing = tuple(missing)
+        self.there = tuple(there)
+        self.proposals = tuple(proposals)
 
 
 class NotFiniteError(FormatError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MissingColumnsError
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -188,7 +188,7 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
     """Return the first sheet that has a column of ids."""
-    tables = []
+    tables, there = list[str](), list[str]()
     sheets = read_sheets(path, text)
     for sheet in sheets:
         header = find_header(sheet.rows, choice)
@@ -196,11 +196,15 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
             others = other_sheets(sheets, sheet, choice)
             return header, replace(sheet, note=others) if others else sheet
         names = sheet.rows[0] if sheet.rows else ()
+        there = there or [str(name) for name in names if name is not None]
         tables.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
     column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
-    raise FormatError(
+    raise MissingColumnsError(
         f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: name the "
-        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one"
+        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one",
+        str(path),
+        ["case_id"],
+        there,
     )
 
 

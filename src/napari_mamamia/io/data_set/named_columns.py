@@ -15,7 +15,7 @@ from napari_mamamia.core.progress import paced
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import UNSEEN, is_missing, parse_id, parse_label
-from napari_mamamia.io.tables.table import BadCell, Column, Table, read_table
+from napari_mamamia.io.tables.table import BadCell, Column, Table, is_id_name, read_table
 from napari_mamamia.io.tables.text_rows import read_text
 
 _MOST_DRAWS: Final = 100_000
@@ -105,7 +105,10 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     FormatError
         If the file cannot be read, has no row, or has a column not or twice.
     """
-    wanted = [Column(name.strip(), (name.strip(),), is_needed=True) for name in columns or ()]
+    wanted = [
+        Column(name.strip(), (name.strip(),), is_needed=True, is_id=place == 0 and is_id_name(name))
+        for place, name in enumerate(columns or ())
+    ]
     table = read_table(path, wanted)
     twice = [name for name, n in Counter(filter(None, table.header.names)).items() if n > 1]
     if columns is None and twice:

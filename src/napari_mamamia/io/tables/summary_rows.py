@@ -23,7 +23,7 @@ est\u00e1ndar estandar de des der den aller alle f\u00e4lle et y und la le les l
 t\u00edpica tipica
 """
 _BESIDE: Final = frozenset(_OTHER_WORDS.split())
-_WHOLE: Final = frozenset({"all", "all cases", "alle", "alle f\u00e4lle", "tous", "todos", "n ="})
+_WHOLE: Final = frozenset({"all", "all cases", "alle", "alle f\u00e4lle", "tous", "todos", "n"})
 _TOKEN: Final = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)?")
 _PERCENTILE: Final = re.compile(r"\d{1,2}(\.\d+)?\s?%")
 _WITH_NUMBER: Final = frozenset({"n", "ci", "percentile", "quantile", "quartile", "cases"})
@@ -47,7 +47,7 @@ def is_summary(cell: object) -> bool:
     """
     if not isinstance(cell, str):
         return False
-    text = " ".join(cell.casefold().strip().strip("#*:=-_ ").split())
+    text = " ".join(cell.casefold().strip().strip("#*:=-_\u00f8\u2300 ").split())
     if text in _WHOLE or _PERCENTILE.fullmatch(text):
         return True
     tokens = _TOKEN.findall(text)
@@ -79,7 +79,7 @@ def is_unit_row(id_cell: object, others: list[object]) -> bool:
         return False
     filled = [cell for cell in others if cell is not None and str(cell).strip()]
     units = [unit_of(cell) for cell in filled]
-    return None not in units and any(unit not in {"-", "1"} for unit in units)
+    return bool(units) and None not in units and set(units) != {"1"}
 
 
 def split_unit(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MissingColumnsError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.tables.cells import (
     FORMULA_ERROR,
@@ -64,6 +64,11 @@ IDS: Final = Column(
 )
 """The column of cases. Where a table has case_id and patient_id, case_id counts: a patient may have
 several cases."""
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a column's name is one that tables give to their ids."""
+    return spelled(name) in IDS.spellings
 
 
 def needed(name: str, *synonyms: str) -> Column:
@@ -495,10 +500,7 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
     """Whether a first column without a name holds ids, and does not only count the rows."""
-    cells = [str(row[0]).strip() for row in rows[:1000] if row and not is_blank(row[0])]
-    counted = (str(number) for number in range(len(cells)))
-    from_one = (str(number) for number in range(1, len(cells) + 1))
-    return bool(cells) and cells not in ([*counted], [*from_one])
+    return any(not str(row[0]).strip().isdecimal() for row in rows if row and not is_blank(row[0]))
 
 
 def _require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
@@ -537,9 +539,12 @@ def _lacking(
         wanted += f" and one of {', '.join(c.name for c in columns if not c.is_needed)}"
     there = ", ".join(filter(None, best))
     shown = there if len(there) <= 300 else there[:297] + "..."
-    return FormatError(
+    return MissingColumnsError(
         f"expected {wanted} in {path}, found {shown or 'no header'}: "
-        f"{', '.join(missing)} is missing; name the columns so"
+        f"{', '.join(missing)} is missing; name the columns so",
+        str(path),
+        missing,
+        list(filter(None, best)),
     )
 
 

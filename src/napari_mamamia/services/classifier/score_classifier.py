@@ -337,7 +337,7 @@ def _read_scores(
         if bad and np.isnan(scores[place]).all():
             raise FormatError(
                 f"expected numbers in column {name} of {table.name}, but row "
-                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: name another column, or correct it"
+                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: name another column"
             )
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [

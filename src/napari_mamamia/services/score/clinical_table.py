@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import MissingColumnsError
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
@@ -75,7 +75,8 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     )
     lines.append(f"    mamamia clinical {quote(str(path))} --write-columns FILE")
     lines += _wrap_lines("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
-    raise FormatError("\n".join(lines))
+    pairs = [(proposal.field, proposal.column) for proposal in seen.proposals]
+    raise MissingColumnsError("\n".join(lines), str(path), empty, seen.columns, pairs)
 
 
 def _wrap_lines(title: str, text: str) -> list[str]:
