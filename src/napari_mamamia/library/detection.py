@@ -1,5 +1,6 @@
 """`score_detection`: lesions and predicted boxes, from tables or folders of masks."""
 
+from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path

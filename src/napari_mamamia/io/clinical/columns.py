@@ -153,7 +153,7 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             continue
         if missing:
             raise FormatError(
-                f"expected the column {missing[0]!r}, which the columns file names, in row "
+                f"expected the column {missing[0]!r}, as the columns say (--columns), in row "
                 f"{place + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
             )
         return header

@@ -28,7 +28,7 @@ _DEFINITIONS: Final = 3
 _SCORE_COLUMNS: Final = (
     IDS,
     needed("dsc", "dice", "dice_score", "dice_coefficient"),
-    Column("norm_hd", ("norm_hd", "normhd")),
+    Column("norm_hd", ("norm_hd", "normhd"), ("nhd", "normalised_hd", "normalized_hd")),
     optional("status"),
     optional(METRIC_DEFINITION),
 )
