@@ -116,7 +116,7 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
             f"expected one column {twice[0]} in {path}, found several: keep the one that counts"
         )
     if columns is not None:
-        places = dict(zip(columns, table.header.places.values(), strict=True))
+        places = {name: table.header.places[name.strip()] for name in columns}
         table = replace(table, header=replace(table.header, places=places))
     usable = tuple(row for row in table.rows if not row.problem)
     if not usable:

@@ -40,7 +40,7 @@ _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
 _NUMBERS: Final = ("float", "percentage", "currency")
 _SIGNS: Final = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
-_MOST_BLANKS: Final = 1000
+_MOST_BLANKS: Final = 100
 _BEFORE_NUMBER: Final = re.compile(r"(?!-)[A-Za-z_-]*0*")
 _FORMULA: Final = "a formula without a stored result"
 

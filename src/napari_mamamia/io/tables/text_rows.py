@@ -38,6 +38,24 @@ def read_text(path: Path) -> tuple[str, str]:
     return decoded(data)
 
 
+def read_own_rows(path: Path) -> list[Sequence[object]]:
+    """Return all rows of a table that this software wrote, in UTF-8 with commas.
+
+    Raises
+    ------
+    OSError
+        If the system refuses it.
+    ValueError
+        If it is too large, or no UTF-8.
+    csv.Error
+        If quotation marks do not pair.
+    """
+    content, note = read_text(path)
+    if note:
+        raise ValueError(note)
+    return _part_rows(content, ",", f"Reading {path.name}")
+
+
 def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
     """Give the rows of a text as each separator parts it, the likeliest first.
 
