@@ -110,7 +110,7 @@ def _read_lines(path: Path) -> list[str]:
 
 def _read_table(path: Path) -> tuple[list[str], list[str]]:
     table = read_table(path, _COLUMNS)
-    table.refuse_notes()
+    table.require_cases()
     ids: list[str] = []
     digests: list[str] = []
     for place, (row, cell) in enumerate(zip(table.rows, table.column("case_id"), strict=True)):

@@ -6,6 +6,7 @@ with its row, since a lost value would be a rank.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,8 @@ KEYS: Final = ("task", "metric", "site")
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
+_SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
+"""Metrics from 0 to 1: one table in percent would lead all others."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
@@ -90,9 +93,9 @@ def read_value_tables(path: Path) -> ValueTables:
         If the file cannot be read, a column or name is missing or there twice, a value is no finite
         number, or an algorithm has no value at all.
     """
-    table = read_table(path, _LONG, ())
+    table = read_table(path, _LONG, (_CASE, *map(optional, KEYS)), (), takes_others=True)
     is_long = table.has("value") and table.has("algorithm") and table.has("case")
-    keys = tuple(key for key in KEYS if _find_places(table, key))
+    keys = tuple(key for key in KEYS if table.has(key))
     names: dict[str, str] = {}
     cells = (_read_long if is_long else _read_wide)(table, names)
     if not cells:
@@ -182,31 +185,32 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _read_wide(table: Table, names: dict[str, str]) -> list[_Cell]:
-    header, path = table.header.names, table.path
-    at = {key: places[0] for key in KEYS if (places := _find_places(table, key)) and places[0]}
-    of_algorithms = [
-        place for place in range(1, len(header)) if place not in at.values() and header[place]
-    ]
-    if not of_algorithms:
+    path, header = table.path, table.header.names
+    case_at = table.header.places.get("case", 0)
+    not_algorithms = {case_at, *(table.header.places[key] for key in KEYS if table.has(key))}
+    algorithms = {name: at for name, at in table.header.places.items() if at not in not_algorithms}
+    if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
             f"each algorithm, found {', '.join(header) or 'no header'}: name the columns so"
         )
-    for place in of_algorithms:
-        places = [k for k, name in enumerate(header) if name == header[place]]
+    for name in algorithms:
+        places = [at for at, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
-                f"expected one column {header[place]} in {path}, found {len(places)} (columns "
-                f"{', '.join(str(k + 1) for k in places)}): keep the one that counts"
+                f"expected one column {name} in {path}, found {len(places)} (columns "
+                f"{', '.join(str(at + 1) for at in places)}): keep the one that counts"
             )
-    values = {header[place]: _read_values(table, header[place]) for place in of_algorithms}
+    values = {name: _read_values(table, name) for name in algorithms}
+    columns = {key: table.column(key) for key in KEYS if table.has(key)}
     cells = []
     for k, row in enumerate(table.rows):
-        line = [*row.cells, *[None] * (len(header) - len(row.cells))]
         task, metric, site = (
-            _parse_name(path, row.number, key, line[at[key]]) if key in at else "" for key in KEYS
+            _parse_name(path, row.number, key, columns[key][k]) if key in columns else ""
+            for key in KEYS
         )
-        case = _parse_name(path, row.number, "case", line[0])
+        cell = row.cells[case_at] if case_at < len(row.cells) else None
+        case = _parse_name(path, row.number, "case", cell)
         names.setdefault(case_key(case), case)
         cells += [
             _Cell((task, metric, site), case_key(case), name, column[k], row.number)
@@ -248,10 +252,6 @@ def _part_cells(
     return tuple(tables)
 
 
-def _find_places(table: Table, key: str) -> list[int]:
-    return [place for place, name in enumerate(table.header.names) if spelled(name) == key]
-
-
 def _choose_column(table: Table) -> list[str]:
     case_at = table.header.places["case"]
     names = [name for at, name in enumerate(table.header.names) if name and at != case_at]
@@ -275,13 +275,14 @@ def _read_values(table: Table, name: str) -> list[float]:
                 f"expected a cell for each column in row {row.number} of {table.path}, but "
                 f"{row.problem}: correct the row"
             )
-    values, bad = table.numbers(name)
+    is_share = spelled(name) in _SHARES
+    values, bad = table.numbers(name, low=0 if is_share else -inf, high=1 if is_share else inf)
     if bad:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
         raise FormatError(
-            f"expected a finite number or an empty cell in column {name}, row {row.number} of "
-            f"{table.path}, got {str(cell).strip()!r}: correct it, or leave the cell empty and say "
-            "with --missing what that counts"
+            f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
+            f"column {name}, row {row.number} of {table.path}, got {str(cell).strip()!r}: correct "
+            "it, or leave the cell empty and say with --missing what that counts"
         )
     return values
 

@@ -116,7 +116,7 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[st
     """Return the rows of a table by column; ids as texts, each once."""
     columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
     table = read_table(path, columns, any_of=True)
-    table.refuse_notes()
+    table.require_cases()
     cells = {name: table.column(name) for name in (_CASE, *names) if table.has(name)}
     rows: dict[str, tuple[int, Mapping[str, object]]] = {}
     for place, line in enumerate(table.rows):

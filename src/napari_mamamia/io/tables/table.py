@@ -8,7 +8,8 @@ means is for the caller.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -112,22 +113,28 @@ class DataRows:
     marked: list[str] = field(default_factory=list)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What was left out, by name, in plain sentences."""
+    def doubtful(self) -> tuple[str, ...]:
+        """Rows that may or may not be cases, by name, in plain sentences."""
         notes = []
         if self.summaries:
             notes.append(
                 f"{_list_few('row', self.summaries)} no case but a summary: left out; where it is "
                 "a case, give it another id"
             )
-        if self.headers:
-            notes.append(f"{_list_few('row', self.headers)} the header once more: left out")
         if self.marked:
             notes.append(
                 f"{_list_few('row', self.marked)} read as cases though they begin with #: remove "
                 "the #, or the rows where they are comments"
             )
         return tuple(notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or may be none, by name, in plain sentences."""
+        if not self.headers:
+            return self.doubtful
+        headers = f"{_list_few('row', self.headers)} the header once more: left out"
+        return (*self.doubtful, headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,10 @@ class BadCell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table's rows of cases and where its wanted columns are; `notes` must be said of it."""
+    """A table's rows of cases and where its wanted columns are; `notes` must be said of it.
+
+    Of these, `doubtful` are about rows that may or may not be cases.
+    """
 
     path: Path
     header: Header
@@ -149,6 +159,7 @@ class Table:
     comments: tuple[tuple[str, ...], ...]
     units: Mapping[int, str]
     notes: tuple[str, ...]
+    doubtful: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
         """Whether the table has a wanted column."""
@@ -224,12 +235,12 @@ class Table:
                 bad.append(BadCell(place, f"{name} {error}"))
         return values, bad
 
-    def refuse_notes(self) -> None:
-        """Raise FormatError where something was left out or guessed, for who cannot say so."""
-        if self.notes:
+    def require_cases(self) -> None:
+        """Raise FormatError where a row may be no case, for who cannot say what was left out."""
+        if self.doubtful:
             raise FormatError(
                 f"expected a row for each case and nothing else in {self.path}, but "
-                f"{self.notes[0]}: correct the table, and save it as CSV UTF-8 or .xlsx"
+                f"{self.doubtful[0]}: correct the table"
             )
 
     def _style(self, cells: Sequence[object]) -> NumberStyle:
@@ -270,7 +281,12 @@ class Table:
         )
 
 
-def read_table(path: Path, *alternatives: Sequence[Column], any_of: bool = False) -> Table:
+def read_table(
+    path: Path,
+    *alternatives: Sequence[Column],
+    any_of: bool = False,
+    takes_others: bool = False,
+) -> Table:
     """Return the first table of a file that has the wanted columns.
 
     Of an .xlsx or .ods file the first sheet that has them counts. The header may stand below up to
@@ -285,6 +301,8 @@ def read_table(path: Path, *alternatives: Sequence[Column], any_of: bool = False
         first column of a set holds the ids where none is said to.
     any_of
         Whether one column at least that is not needed must be there.
+    takes_others
+        Whether every further column is read too, by its own name.
 
     Raises
     ------
@@ -305,6 +323,8 @@ def read_table(path: Path, *alternatives: Sequence[Column], any_of: bool = False
             header = _find_header(sheet, columns, any_of)
             if header is not None:
                 _require_once(path, header.names, columns)
+                if takes_others:
+                    header = _with_others(header)
                 others = [
                     other.name
                     for other in sheets[number + 1 :]
@@ -410,6 +430,7 @@ def _build_table(
         tuple(data.comments),
         {**units, **data.units},
         (*notes, *data.notes),
+        data.doubtful,
     )
 
 
@@ -418,23 +439,28 @@ def _find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Heade
     rows = sheet.rows[: MOST_TITLES + 2]
     if not columns:
         return _find_full_header(rows)
-    for place, row in enumerate(rows[: MOST_TITLES + 1]):
-        names = [strip_name(cell) for cell in row]
-        found = _match_columns(names, columns, any_of, sheet.rows[place + 1 :])
-        if found is not None:
-            return Header(place, place, tuple(names), found)
-        below = [strip_name(cell) for cell in rows[place + 1]] if place + 1 < len(rows) else []
-        if not any(names) or not any(below):
-            continue
-        joined = [
-            (below[k] if k < len(below) else "") or (names[k] if k < len(names) else "")
-            for k in range(max(len(names), len(below)))
-        ]
-        found = _match_columns(joined, columns, any_of, sheet.rows[place + 2 :])
-        is_named = found is not None and any(k < len(below) and below[k] for k in found.values())
-        if is_named and found is not None:
-            return Header(place, place + 1, tuple(joined), found)
+    names = [[strip_name(cell) for cell in row] for row in rows]
+    for place, row in enumerate(names[: MOST_TITLES + 1]):
+        places = _match_columns(row, columns, any_of, sheet.rows[place + 1 :])
+        if places is not None:
+            return Header(place, place, tuple(row), places)
+    for place, (above, below) in enumerate(pairwise(names)):
+        n_columns = max(len(above), len(below))
+        above, below = ([*row, *[""] * (n_columns - len(row))] for row in (above, below))
+        joined = [lower or upper for upper, lower in zip(above, below, strict=True)]
+        places = _match_columns(joined, columns, any_of, sheet.rows[place + 2 :])
+        if places is not None and any(below[at] for at in places.values()):
+            return Header(place, place + 1, tuple(joined), places)
     return None
+
+
+def _with_others(header: Header) -> Header:
+    """Return a header in which columns that nobody asked for have places too, but an index."""
+    places = dict(header.places)
+    for at, name in enumerate(header.names):
+        if name and at not in places.values() and not (at == 0 and is_index_name(name)):
+            places.setdefault(name, at)
+    return replace(header, places=places)
 
 
 def _find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
