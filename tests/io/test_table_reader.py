@@ -210,12 +210,15 @@ def test_what_a_reader_cannot_say_refuses_the_table(tmp_path):
         read_case_list(path)
 
 
-SUMMARIES = """mean, Mean \u00b1 SD, MEAN (n=30), average, AVERAGE, Avg., median, std, Std. Dev., SD, min
+SUMMARIES = """mean, Mean \u00b1 SD, MEAN (n=30), average, AVERAGE, Avg., median, std, Std. Dev.
+SD, min
 Max, sum, total, Total:, overall, Overall mean, 95% CI, 25%, 50 %, Mittelwert, Durchschnitt, Gesamt
 Mittelwert \u00b1 Standardabweichung, Summe, Moyenne, m\u00e9diane, \u00e9cart-type, Media
-desviaci\u00f3n est\u00e1ndar, gemiddelde, all cases, mean_dice, -- mean --, \u00d8 Mittelwert, N, count
+desviaci\u00f3n est\u00e1ndar, gemiddelde, all cases, mean_dice, -- mean --
+\u00d8 Mittelwert, N, count
 \u5e73\u5747\u503c"""
-CASES = """MEAN_001, DUKE_001, Meanwell, SD-12, total hip 3, maxi, Summers, P95, Q1, 1001, Anna Median, A
+CASES = """MEAN_001, DUKE_001, Meanwell, SD-12, total hip 3, maxi, Summers, P95, Q1, 1001
+Anna Median, A
 X_min_2, Medina"""
 
 

@@ -106,7 +106,13 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
         If the file cannot be read, has no row, or has a column not or twice.
     """
     wanted = [
-        Column(name.strip(), (name.strip(),), is_needed=True, is_id=place == 0 and is_id_name(name))
+        Column(
+            name.strip(),
+            (name.strip(),),
+            is_needed=True,
+            is_id=place == 0 and is_id_name(name),
+            is_exact=True,
+        )
         for place, name in enumerate(columns or ())
     ]
     table = read_table(path, wanted)

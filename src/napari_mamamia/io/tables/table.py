@@ -47,7 +47,8 @@ class Column:
     """A column that is wanted; its `spellings`, of which the first that is there counts.
 
     Of `synonyms` exactly one may stand for it where no spelling does. One `is_id` may be the first
-    column without a name, as pandas writes an index.
+    column without a name, as pandas writes an index. Of several columns one that is written
+    exactly so counts where the column `is_exact`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Column:
     synonyms: tuple[str, ...] = ()
     is_needed: bool = False
     is_id: bool = False
+    is_exact: bool = False
 
 
 IDS: Final = Column(
@@ -515,7 +517,8 @@ def _match_columns(
 def find_columns(names: Sequence[str], column: Column) -> list[int]:
     """Return every place that a wanted column has: by its own writing, else as it is compared."""
     for spelling in column.spellings:
-        for plain in (str, spelled, lambda name: spelled(split_unit(name)[0])):
+        exact = (str,) if column.is_exact else ()
+        for plain in (*exact, spelled, lambda name: spelled(split_unit(name)[0])):
             wanted = plain(spelling)
             found = [at for at, name in enumerate(names) if name and plain(name) == wanted]
             if found:
@@ -534,7 +537,7 @@ def _require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -
     for column in columns:
         found = find_columns(names, column)
         if len(found) > 1:
-            listed = ", ".join(f"{at + 1} {names[at]}" for at in found)
+            listed = ", ".join(str(at + 1) for at in found)
             raise FormatError(
                 f"expected one column {column.name} in {path}, found {len(found)} (columns "
                 f"{listed}): keep the one that counts"
