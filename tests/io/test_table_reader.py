@@ -198,7 +198,8 @@ def test_other_tables_of_cases_are_read_so_too(tmp_path):
     path.write_text("sep=;\n# ours\npatient_id;age;pcr\nC1;41,5;non-pCR\nmean;41,5;\n")
     cohort = read_clinical(path)
     assert [(one.case_id, one.age, one.pcr) for one in cohort.records] == [("C1", 41.5, False)]
-    assert "row 5 (mean) is no case but a summary" in cohort.notes[-1]
+    (refused,) = cohort.refused
+    assert (refused.row, "'mean' is no case but a summary" in refused.reason) == (5, True)
     path.write_text("case_id;x1;x2;y1;y2;z1;z2\n;[mm];[mm];[mm];[mm];[mm];[mm]\nC1;0,5;2;0;1;0;1\n")
     assert read_lesions(path, DetectionCases(IDS)).edges_mm[0].tolist() == [0.5, 2, 0, 1, 0, 1]
 

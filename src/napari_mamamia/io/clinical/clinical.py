@@ -91,7 +91,14 @@ def cohort_of_sheet(
         else:
             first_row[case_key(row.case_id)] = (number, row.case_id)
             records.append(row)
-    notes = (*_list_notes(header, sheet, choice, records), *data.notes)
+    refused += [
+        RefusedRow(row, f"{word!r} is no case but a summary: where it is one, give it another id")
+        for row, word in data.summaries
+    ]
+    refused += [RefusedRow(row, "it is the header once more") for row in data.headers]
+    refused.sort(key=lambda one: one.row)
+    marked = (data.marked_note,) if data.marked else ()
+    notes = (*_list_notes(header, sheet, choice, records), *marked)
     return Cohort(tuple(records), tuple(refused), notes)
 
 

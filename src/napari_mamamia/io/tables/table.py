@@ -110,32 +110,35 @@ class DataRows:
     rows: list[Row] = field(default_factory=list)
     comments: list[tuple[str, ...]] = field(default_factory=list)
     units: dict[int, str] = field(default_factory=dict)
-    summaries: list[str] = field(default_factory=list)
-    headers: list[str] = field(default_factory=list)
+    summaries: list[tuple[int, str]] = field(default_factory=list)
+    headers: list[int] = field(default_factory=list)
     marked: list[str] = field(default_factory=list)
+
+    @property
+    def marked_note(self) -> str:
+        """Say which cases begin with #, "" where none does."""
+        if not self.marked:
+            return ""
+        return (
+            f"{_list_few(self.marked)} read as cases though they begin with #: remove the #, or "
+            "the rows where they are comments"
+        )
 
     @property
     def doubtful(self) -> tuple[str, ...]:
         """Rows that may or may not be cases, by name, in plain sentences."""
-        notes = []
-        if self.summaries:
-            notes.append(
-                f"{_list_few('row', self.summaries)} no case but a summary: left out; where it is "
-                "a case, give it another id"
-            )
-        if self.marked:
-            notes.append(
-                f"{_list_few('row', self.marked)} read as cases though they begin with #: remove "
-                "the #, or the rows where they are comments"
-            )
-        return tuple(notes)
+        named = _list_few([f"{row} ({word})" for row, word in self.summaries])
+        summaries = (
+            f"{named} no case but a summary: left out; where it is a case, give it another id"
+        )
+        return tuple(filter(None, (summaries if self.summaries else "", self.marked_note)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out or may be none, by name, in plain sentences."""
         if not self.headers:
             return self.doubtful
-        headers = f"{_list_few('row', self.headers)} the header once more: left out"
+        headers = f"{_list_few([str(row) for row in self.headers])} the header once more: left out"
         return (*self.doubtful, headers)
 
 
@@ -375,10 +378,10 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
             data.units |= {k: unit for k, cell in enumerate(cells) if (unit := unit_of(cell))}
             continue
         if _is_header(cells, header, named):
-            data.headers.append(f"{place + 1}")
+            data.headers.append(place + 1)
             continue
         if (word := _find_summary(cells, id_cell, id_place)) is not None:
-            data.summaries.append(f"{place + 1} ({word})")
+            data.summaries.append((place + 1, word))
             continue
         gap = next((k for k in read if k in gaps), None)
         problem = f"{cell_name(place, gap)} is {gaps[gap]}" if gap is not None else wrong
@@ -619,11 +622,11 @@ def _texts(cells: Sequence[object]) -> tuple[str, ...]:
     return tuple(str(cell).strip() for cell in cells if not is_blank(cell))
 
 
-def _list_few(what: str, names: Sequence[str]) -> str:
+def _list_few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     if len(names) == 1:
-        return f"{what} {names[0]} is"
-    return f"{what}s {', '.join(names[:_NAMED])}{more} are"
+        return f"row {names[0]} is"
+    return f"rows {', '.join(names[:_NAMED])}{more} are"
 
 
 def _bounds_text(low: float, high: float) -> str:
