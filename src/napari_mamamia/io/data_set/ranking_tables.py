@@ -26,6 +26,7 @@ KEYS: Final = ("task", "metric", "site")
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
+_USUAL: Final = ("dsc", "value", "score")
 _SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
 """Metrics from 0 to 1: one table in percent would lead all others."""
 _EXPECTED: Final = "a table to rank by"
@@ -114,12 +115,14 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
     `read_value_tables`.
     """
     wanted = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
-    table = read_table(path, (_CASE, *wanted, optional("profile"), optional("status")))
+    besides = (optional("profile"), optional("status"))
+    table = read_table(
+        path,
+        *([_CASE, needed(name), *besides] for name in (() if wanted else _USUAL)),
+        (_CASE, *wanted, *besides),
+        takes_others=True,
+    )
     names = [column.name for column in wanted] or _choose_column(table)
-    if not wanted:
-        table = read_table(
-            path, (_CASE, *map(needed, names), optional("profile"), optional("status"))
-        )
     values = np.array([_read_values(table, name) for name in names], dtype=np.float64).T
     seen: dict[str, tuple[str, int]] = {}
     for row, cell in zip(table.rows, table.column("case"), strict=True):
@@ -256,11 +259,11 @@ def _choose_column(table: Table) -> list[str]:
     case_at = table.header.places["case"]
     names = [name for at, name in enumerate(table.header.names) if name and at != case_at]
     others = [spelled(name) for name in names]
-    for name in ("dsc", "value", "score"):
+    for name in _USUAL:
         if name in others:
             return [name]
     if len(others) == 1:
-        return others
+        return [name for name in table.header.places if name != "case"]
     raise FormatError(
         f"expected a column dsc, value or score in {table.path}, found "
         f"{', '.join(others) or 'none'}: name the one to rank by with --metric"

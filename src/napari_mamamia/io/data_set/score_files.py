@@ -41,6 +41,7 @@ _RESPONSE_COLUMNS: Final = (
     ),
     optional(METRIC_DEFINITION),
 )  # fmt: skip
+_STATUSES: Final = {status.value: status for status in ScoreStatus}
 _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score": 1.0}
 
 
@@ -106,8 +107,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         if math.isnan(dsc) and math.isnan(norm_hd):
             raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
         status = str(cells.get("status") or "")
-        is_status = status in set(ScoreStatus)
-        return ScoreRow(case_id, dsc, norm_hd, ScoreStatus(status) if is_status else ScoreStatus.OK)
+        return ScoreRow(case_id, dsc, norm_hd, _STATUSES.get(status, ScoreStatus.OK))
 
     read = _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
     # Nobody knows which of two rows counts.

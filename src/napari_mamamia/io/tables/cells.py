@@ -18,6 +18,9 @@ MISSING: Final = frozenset(
 )  # fmt: skip
 """Texts that stand for a missing value, in any letter case."""
 
+_LONGEST_MISSING: Final = 40
+"""Blanks within such a text count as one."""
+
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
      "s\u00ec", "pcr", "pcr+", "responder", "complete response", "malignant"}
@@ -53,12 +56,16 @@ def is_missing(value: object) -> bool:
     """Whether a cell is empty, not a number, or one of `MISSING`."""
     if isinstance(value, float) and math.isnan(value):
         return True
-    return value is None or (isinstance(value, str) and lower_text(value) in MISSING)
+    if not isinstance(value, str):
+        return value is None
+    return len(value) < _LONGEST_MISSING and lower_text(value) in MISSING
 
 
 def is_blank(value: object) -> bool:
     """Whether a cell is empty or holds nothing that anybody sees."""
-    return value is None or (isinstance(value, str) and not UNSEEN.sub("", value).strip())
+    if not isinstance(value, str):
+        return value is None
+    return not (value if value.isascii() else UNSEEN.sub("", value)).strip()
 
 
 class AmbiguousNumberError(ValueError):
@@ -130,7 +137,9 @@ def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
     >>> parse_number("0,83"), parse_number("50 %"), parse_number("1.234,5"), parse_number("1 200")
     (0.83, 0.5, 1234.5, 1200.0)
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if (isinstance(value, int | float) and not isinstance(value, bool)) or (
+        isinstance(value, str) and style.point == "decimal" and _PLAIN.fullmatch(value)
+    ):
         number = float(value)
     else:
         text = _number_text(value) if isinstance(value, str) else ""
@@ -187,6 +196,14 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
     elif point_group and not point_decimal and is_decimal:
         point = ""
     return NumberStyle(comma, point)
+
+
+def is_plain_column(cells: Iterable[object]) -> bool:
+    """Whether no number of a column has a comma, or a point that could part thousands."""
+    return not any(
+        isinstance(cell, str) and ("," in cell or _POINT_GROUP.fullmatch(cell.strip()))
+        for cell in cells
+    )
 
 
 def mixed_percent(cells: Sequence[object]) -> tuple[int, int] | None:

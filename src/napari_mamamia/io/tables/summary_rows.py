@@ -45,7 +45,7 @@ def is_summary(cell: object) -> bool:
     >>> [is_summary(text) for text in ("Mean \u00b1 SD", "AVERAGE", "95% CI", "25%", "MEAN_001")]
     [True, True, True, True, False]
     """
-    if not isinstance(cell, str):
+    if not isinstance(cell, str) or (cell[-1:].isdigit() and "=" not in cell):
         return False
     text = " ".join(cell.casefold().strip().strip("#*:=-_\u00f8\u2300 ").split())
     if text in _WHOLE or _PERCENTILE.fullmatch(text):

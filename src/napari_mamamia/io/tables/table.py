@@ -23,6 +23,7 @@ from napari_mamamia.io.tables.cells import (
     is_blank,
     is_missing,
     is_percent,
+    is_plain_column,
     mixed_percent,
     parse_number,
     style_of,
@@ -249,6 +250,8 @@ class Table:
             )
 
     def _style(self, cells: Sequence[object]) -> NumberStyle:
+        if is_plain_column(cells):
+            return NumberStyle()
         style = style_of(cells)
         if style.comma and style.point:
             return style
@@ -357,6 +360,7 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
     width = max((at + 1 for at, name in enumerate(header.names) if name), default=0)
     read = sorted(header.places.values())
     named = [at for at in read or range(len(header.names)) if header.names[at]]
+    names = [spelled(name) for name in header.names]
     start = header.last + 1
     for place, cells in enumerate(paced(sheet.rows[start:], text, len(sheet.rows)), start):
         gaps = sheet.gaps.get(place, {})
@@ -377,7 +381,9 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
         ):
             data.units |= {k: unit for k, cell in enumerate(cells) if (unit := unit_of(cell))}
             continue
-        if _is_header(cells, header, named):
+        if named and all(
+            k < len(cells) and spelled(strip_name(cells[k])) == names[k] for k in named
+        ):
             data.headers.append(place + 1)
             continue
         if (word := _find_summary(cells, id_cell, id_place)) is not None:
@@ -594,19 +600,15 @@ def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) 
 
 def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None:
     """Return the texts of a comment, () for a case that begins with #, None for any other row."""
+    first = next((str(cell).strip() for cell in cells if not is_blank(cell)), "")
+    if first[:1] not in ("#", "m", "M"):
+        return None
     texts = _texts(cells)
-    first = texts[0] if texts else ""
     if first.lstrip("# ").rstrip(":").casefold() == METRIC_DEFINITION:
         return texts
     if not first.startswith("#") or first.startswith("#N/A") or FORMULA_ERROR.fullmatch(first):
         return None
     return texts if wrong or len(texts) == 1 else ()
-
-
-def _is_header(cells: Sequence[object], header: Header, named: Sequence[int]) -> bool:
-    return bool(named) and all(
-        k < len(cells) and spelled(strip_name(cells[k])) == spelled(header.names[k]) for k in named
-    )
 
 
 def _find_summary(cells: Sequence[object], id_cell: object, id_place: int | None) -> str | None:
