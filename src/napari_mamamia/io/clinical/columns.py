@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as record_field
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -145,6 +146,8 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
     """
     for place, names in enumerate(rows[: MOST_TITLES + 1]):
         header = _read_header(place, names, choice, rows[place + 1 :])
+        if header is None or len(header.fields) == 1:
+            header = _join_header(place, rows, choice) or header
         if header is None:
             continue
         fixed = [name for _, name in choice.names if name is not None]
@@ -158,6 +161,25 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             )
         return header
     return None
+
+
+def _join_header(
+    place: int, rows: Sequence[Sequence[object]], choice: ColumnChoice
+) -> Header | None:
+    """Return a header over a row and the one below it, which names what the upper one does not."""
+    if place + 1 >= len(rows):
+        return None
+    upper, lower = rows[place], rows[place + 1]
+    joined = [
+        low if strip_name(low) else high for high, low in zip_longest(upper, lower, fillvalue=None)
+    ]
+    header = _read_header(place + 1, joined, choice, rows[place + 2 :])
+    if header is None or len(header.fields) == 1:
+        return None
+    named = [
+        at < len(lower) and bool(strip_name(lower[at])) for at in chain(*header.fields.values())
+    ]
+    return header if any(named) and not all(named) else None
 
 
 def _read_header(
