@@ -171,7 +171,7 @@ def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, wri
         (("case,dsc\nc1,1\n", "case,iou\nc1,1\n"), "one metric in all tables, found a.csv: dsc"),
         (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
         (("case,dsc\nc1,1\nC1,0\n",), "c1|C1 is in rows 2 and 3"),
-        (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\)"),
+        (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\) in"),
         (("case,dsc\n",), "found none"),
     ],
 )

@@ -339,7 +339,7 @@ def read_table(
                     if columns and not sheet.all_text and _find_header(other, columns, any_of)
                 ]
                 return _build_table(path, sheet, header, columns, others, text)
-    raise _lacking(path, sheets, alternatives[0], any_of)
+    raise _lacking(path, sheets, next(filter(None, reversed(alternatives)), ()), any_of)
 
 
 def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> DataRows:
