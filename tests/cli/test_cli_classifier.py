@@ -162,7 +162,7 @@ def test_words_that_mean_nothing_are_refused(tmp_path, words, text):
 def test_a_column_that_is_not_there_or_twice_is_refused_with_those_that_are(tmp_path):
     done, _ = score(tmp_path, table(tmp_path / "t.csv"), models=("m", "nobody"))
     assert done.returncode == 1
-    assert "expected a column nobody" in done.stderr
+    assert "nobody is missing" in done.stderr
     assert "id, y, m, k, r, w, site" in done.stderr
     twice = table(tmp_path / "t.csv", head=("id", "y", "m", "m", "r", "w", "site"))
     done, _ = score(tmp_path, twice, models=("m",))

@@ -17,15 +17,14 @@ from napari_mamamia.core.cohort import (
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical.rules import (
-    is_missing,
     parse_age,
     parse_breast_density,
-    parse_id,
     parse_menopausal_status,
     parse_pcr,
     parse_times,
 )
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.cells import is_missing, parse_id
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 

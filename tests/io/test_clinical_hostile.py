@@ -95,17 +95,23 @@ def test_another_encoding_is_read_and_said(tmp_path, encoding, said):
     assert said in cohort.notes[0]
 
 
-def test_utf16_without_its_mark_and_binary_files_are_refused(tmp_path):
-    for data in ("patient_id\nMüller\n".encode("utf-16-le"), b"patient_id\n\x00\xff\xfe\x01\n"):
-        (tmp_path / "t.csv").write_bytes(data)
-        with pytest.raises(FormatError, match=r"t\.csv"):
-            read_clinical(tmp_path / "t.csv")
+def test_binary_files_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"patient_id\n\x00\xff\xfe\x01\n")
+    with pytest.raises(FormatError, match=r"t\.csv"):
+        read_clinical(tmp_path / "t.csv")
 
 
-def test_a_score_table_in_another_encoding_is_refused(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_its_mark_is_read_and_said(tmp_path, encoding):
+    cohort = read_clinical(text_table(tmp_path, "patient_id,age\nMüller,41\n", encoding))
+    assert (ages(cohort), cohort.notes) == ({"Müller": 41}, ("its text is UTF-16",))
+
+
+def test_a_score_table_in_another_encoding_is_read_and_said(tmp_path):
     path = text_table(tmp_path, "case_id,dsc,norm_hd\nMüller,1,0\n", "cp1252")
-    with pytest.raises(FormatError, match="UTF-8"):
-        read_score_table(path)
+    read = read_score_table(path)
+    assert [row.case_id for row in read.rows] == ["Müller"]
+    assert "Windows-1252" in read.notes[0]
 
 
 # ---- lost values

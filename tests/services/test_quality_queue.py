@@ -91,7 +91,7 @@ def test_what_was_read_is_followed_to_files(tmp_path, scores):
         ("case_id,nothing\nA,1\n", "one of missed_lesions"),
         ("doubt\n1\n", "column case_id"),
         ("case_id,doubt\n,1\n", "line 2: the case id is empty"),
-        ("", "column case_id"),
+        ("", "it is empty"),
     ],
 )
 def test_signs_that_cannot_be_meant_are_refused_with_their_line(tmp_path, text, message):

@@ -134,10 +134,6 @@ def test_a_long_table_with_sites_has_a_table_for_each_and_all_rules_over_them(wr
     ],
 )
 def test_tables_of_spreadsheet_programs_are_read(text, write):
-    if text.startswith(b"\xff"):
-        with pytest.raises(FormatError, match="save it again as CSV UTF-8"):
-            read_value_tables(write(text))
-        return
     (one,) = read_value_tables(write(text)).tables
     assert (one.algorithms, one.cases) == (("A", "B"), ("c1", "c2"))
     assert one.values.tolist() == [[0.5, 0.25], [1, 0.75]]
@@ -153,14 +149,14 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,inf\n", "column A, row 2 .* got 'inf'"),
         ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
         ("case,A\nc1,1_000\n", "got '1_000'"),
-        ('case,A\nc1,"1,000"\n', "got '1,000'"),
+        ('case,A\nc1,"1,000"\n', "may have a decimal comma or one of thousands"),
         ("case,A\n,1\n", "name of a case in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
         ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
         ("case,A,B\nc1,1\n", "2 cells where the header has 3"),
         ("case\nc1\n", "a column for each algorithm"),
         ("case,A\n", "none below its header"),
-        ("", "a column for each algorithm"),
+        ("", "it is empty"),
     ],
 )
 def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, write):
@@ -174,8 +170,8 @@ def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, wri
         (("case,dsc\nc1,1\n", "case,dsc\nc1,\n"), "a value of b .* found none"),
         (("case,dsc\nc1,1\n", "case,iou\nc1,1\n"), "one metric in all tables, found a.csv: dsc"),
         (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
-        (("case,dsc\nc1,1\nC1,2\n",), "c1|C1 is in rows 2 and 3"),
-        (("name,dsc\nc1,1\n",), "a column case, case_id or patient_id"),
+        (("case,dsc\nc1,1\nC1,0\n",), "c1|C1 is in rows 2 and 3"),
+        (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\) in"),
         (("case,dsc\n",), "found none"),
     ],
 )

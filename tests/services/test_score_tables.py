@@ -71,7 +71,7 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
     expected = {
         "row 3": "row 3 of scores.csv: the case id is empty",
         "B": "row 4 of scores.csv: dsc must be from 0 to 1, got '1.2'",
-        "C": "row 5 of scores.csv: dsc must be a number or empty, got 'high'",
+        "C": "row 5 of scores.csv: dsc must be a number, got 'high'",
         "D": "row 6 of scores.csv: norm_hd must be 0 or above and finite, got '-1'",
         "a": "row 7 of scores.csv: the case is in row 2 already",
     }

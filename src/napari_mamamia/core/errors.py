@@ -4,7 +4,7 @@ Settings and commands that fix the cause are data (`Remedy`), never words of the
 command line, the library and the window each name them as their users do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from napari_mamamia.core.names import readable_name
@@ -65,6 +65,30 @@ class PacsError(MamamiaError, ConnectionError):
 
 class FormatError(MamamiaError, ValueError):
     """A file or folder is not what its name promises, or is damaged."""
+
+
+class MissingColumnsError(FormatError):
+    """A table lacks columns, or values in them.
+
+    `missing` are the columns or fields as we name them, `there` the table's own, `proposals` the
+    field and the own column that may hold it. A caller who has the table in memory says it anew.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        table: str = "",
+        missing: Sequence[str] = (),
+        there: Sequence[str] = (),
+        proposals: Sequence[tuple[str, str]] = (),
+        *,
+        remedies: Iterable[Remedy] = (),
+    ) -> None:
+        super().__init__(text, remedies=remedies)
+        self.table = table
+        self.missing = tuple(missing)
+        self.there = tuple(there)
+        self.proposals = tuple(proposals)
 
 
 class NotFiniteError(FormatError):

@@ -2,15 +2,18 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.errors import ArgumentError, MamamiaError, MissingColumnsError
+from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS, ColumnChoice, read_columns
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.save import saving
@@ -71,10 +74,11 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
 
 
 @contextmanager
-def table_file(given: object, name: str) -> Iterator[Any]:
+def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
     """Give a table as a file: a DataFrame is written to a place of its own; all else as it is.
 
-    An index with a name, such as case_id, becomes a column.
+    An index with a name, such as case_id, becomes a column, and one of texts the ids of a table
+    without such a column. Errors name the DataFrame, never the file.
     """
     if not hasattr(given, "to_csv"):
         yield given
@@ -84,8 +88,62 @@ def table_file(given: object, name: str) -> Iterator[Any]:
         path = place / f"{name}.csv"
         with saving(path) as temporary:
             named_index = any(level is not None for level in frame.index.names)
-            (frame.reset_index() if named_index else frame).to_csv(temporary, index=False)
-        yield path
+            has_ids = all(isinstance(label, str) for label in frame.index) and len(frame) > 0
+            (frame.reset_index() if named_index else frame).to_csv(
+                temporary, index=has_ids and not named_index
+            )
+        try:
+            yield path
+        except MissingColumnsError as error:
+            if error.table != str(path):
+                raise
+            raise MissingColumnsError(_say_missing(error, argument)) from None
+        except MamamiaError as error:
+            error.args = tuple(name_frame(str(text), path, argument) for text in error.args)
+            raise
+
+
+def name_frame(text: str, path: Path, argument: str) -> str:
+    """Return a message about a file that `table_file` wrote, in words of its DataFrame.
+
+    Examples
+    --------
+    >>> name_frame("row 3 of table.csv: dsc is empty", Path("/tmp/x/table.csv"), "table")
+    'row table.iloc[1] of the DataFrame table: dsc is empty'
+    """
+    if path.name not in text:
+        return text
+    rows = re.compile(r"\b(rows?|and) (\d+)\b")
+    text = text.replace(str(path), path.name).replace(path.name, f"the DataFrame {argument}")
+    return rows.sub(lambda row: f"{row[1]} {argument}.iloc[{int(row[2]) - 2}]", text)
+
+
+def name_frames(
+    failures: Sequence[CaseFailure], notes: Sequence[str], path: Path, argument: str
+) -> tuple[tuple[CaseFailure, ...], tuple[str, ...]]:
+    """Return failures and notes of a file that `table_file` wrote in words of its DataFrame."""
+    named_failures = (
+        replace(failure, reason=name_frame(failure.reason, path, argument)) for failure in failures
+    )
+    return tuple(named_failures), tuple(name_frame(note, path, argument) for note in notes)
+
+
+def _say_missing(error: MissingColumnsError, argument: str) -> str:
+    """Return what a DataFrame lacks, and the argument that helps."""
+    there = ", ".join(map(repr, error.there)) or "none"
+    proposed = dict(error.proposals)
+    names = {field: proposed.get(field, "its column") for field in error.missing}
+    renamed = {"its column": next(iter(error.missing), "case_id")}
+    remedy = f"rename its column, as by {argument}.rename(columns={renamed!r})"
+    if argument == "clinical":
+        remedy = f"say which column it is with columns={names!r}"
+        if "case_id" not in error.missing:
+            absent = dict.fromkeys(error.missing)
+            remedy += f", or columns={absent!r} where the table has none"
+    return (
+        f"expected values of {', '.join(error.missing)} in the DataFrame {argument}, found the "
+        f"columns {there}: {remedy}"
+    )
 
 
 def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:

@@ -1,5 +1,6 @@
 """`score_detection`: lesions and predicted boxes, from tables or folders of masks."""
 
+from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
@@ -23,6 +24,7 @@ from napari_mamamia.library.arguments import (
     PathLike,
     existing_of,
     label_of,
+    name_frames,
     named,
     path_of,
     table_file,
@@ -214,12 +216,15 @@ def score_detection(
         named(LesionOverlap, overlap, "overlap"), named(BoxRule, box, "box"), label_of(label)
     )
     with (
-        table_file(reference, "lesions") as truth,
-        table_file(prediction, "predictions") as boxes,
-        table_file(cases, "cases") as listed,
+        table_file(reference, "lesions", "reference") as truth,
+        table_file(prediction, "predictions", "prediction") as boxes,
+        table_file(cases, "cases", "cases") as listed,
     ):
         source = _find_source(truth, boxes, listed, probability, rules)
         read = drive(partial(read_detection, source, settings), progress)
+        if boxes is not prediction:
+            failures, notes = name_frames(read.failures, read.warnings, boxes, "prediction")
+            read = replace(read, failures=failures, warnings=notes)
     return Detections(source, read, drive(partial(numbers_of, read.data, settings), progress))
 
 

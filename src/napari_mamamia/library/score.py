@@ -20,6 +20,7 @@ from napari_mamamia.library.arguments import (
     PathLike,
     columns_of,
     is_path,
+    name_frames,
     path_of,
     place_of,
     segment_of,
@@ -142,7 +143,7 @@ def score(
     >>> found.cases.loc["case", ["dsc", "hausdorff95_mm"]].tolist()
     [0.75, 1.0]
     """
-    with table_file(clinical, "clinical") as table:
+    with table_file(clinical, "clinical", "clinical") as table:
         settings = _make_settings(table, columns, profile, label, bootstrap, seed, images)
         settings = _with_least(settings, minimum_group)
         settings = _with_policy(settings, unusable, cases)
@@ -209,13 +210,19 @@ def score_table(
     --------
     >>> mm.score_table("theirs.csv", clinical="clinical.xlsx").cohort  # doctest: +SKIP
     """
-    with table_file(clinical, "clinical") as clinical_file, table_file(table, "scores") as given:
+    with (
+        table_file(clinical, "clinical", "clinical") as clinical_file,
+        table_file(table, "scores", "table") as given,
+    ):
         settings = _make_settings(clinical_file, columns, profile, None, bootstrap, seed, None)
         settings = _with_least(settings, minimum_group)
         settings = _with_policy(settings, unusable, cases)
         settings = replace(settings, metric_definition=metric_definition)
         path = path_of(given, "a table of scores")
         read = drive(partial(read_score_table, path), progress)
+        if given is not table:
+            failures, notes = name_frames(read.failures, read.notes, path, "table")
+            read = replace(read, failures=failures, notes=notes)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     model = drive(partial(score_rows, name or path.stem, read, settings, cohort), progress)
     source = ScoreSource("score-table", table_parameters(path, settings))

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
-from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import paced
+from napari_mamamia.core.errors import FormatError, MissingColumnsError
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -16,15 +15,20 @@ from napari_mamamia.io.clinical.columns import (
     Header,
     columns_for,
     find_header,
-    spelled,
 )
 from napari_mamamia.io.clinical.rows import read_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, write_sheet
+from napari_mamamia.io.tables.table import Header as TableHeader
+from napari_mamamia.io.tables.table import data_rows, spelled
 from napari_mamamia.io.tables.workbook_writer import Cell
 
 _SHEET: Final = "dataset_info"
+_UNITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "age": ("-", "y", "yr", "yrs", "jahre", "years"),
+    "acquisition_times_s": ("-", "s", "sec", "seconds"),
+}
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
 """Between the first phase and the last; the real table has 128 to 1,710 s. Less are minutes or the
 numbers of phases, more are milliseconds."""
@@ -72,12 +76,14 @@ def cohort_of_sheet(
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
-    number = header.row + 1
-    for cells in paced(sheet.rows[number:], text, len(sheet.rows)):
-        number += 1
-        if all(cell is None or cell == "" for cell in cells) and number - 1 not in sheet.gaps:
-            continue
-        row = read_row(header, sheet, number - 1)
+    names = tuple(header.names.get(at, "") for at in range(len(sheet.rows[header.row])))
+    # Cells that only look empty are told one by one, with their column.
+    whole = TableHeader(header.row, header.row, names, {})
+    data = data_rows(sheet, whole, header.fields["case_id"][0], text)
+    _require_units(header, data.units)
+    for line in data.rows:
+        number = line.number
+        row = read_row(header, sheet, line)
         if isinstance(row, CaseRecord):
             row = _unless_known(row, number, first_row)
         if isinstance(row, RefusedRow):
@@ -85,7 +91,26 @@ def cohort_of_sheet(
         else:
             first_row[case_key(row.case_id)] = (number, row.case_id)
             records.append(row)
-    return Cohort(tuple(records), tuple(refused), _list_notes(header, sheet, choice, records))
+    refused += [
+        RefusedRow(row, f"{word!r} is no case but a summary: where it is one, give it another id")
+        for row, word in data.summaries
+    ]
+    refused += [RefusedRow(row, "it is the header once more") for row in data.headers]
+    refused.sort(key=lambda one: one.row)
+    marked = (data.marked_note,) if data.marked else ()
+    notes = (*_list_notes(header, sheet, choice, records), *marked)
+    return Cohort(tuple(records), tuple(refused), notes)
+
+
+def _require_units(header: Header, units: Mapping[int, str]) -> None:
+    """Raise FormatError where a row of units names one that a field is not read in."""
+    for field, expected in _UNITS.items():
+        for at in header.fields.get(field, ()):
+            if at in units and units[at] not in expected:
+                raise FormatError(
+                    f"expected {field} in {expected[-1]}, but the row below the header says "
+                    f"{units[at]} for {header.names[at]}: convert the column"
+                )
 
 
 def write_clinical(
@@ -170,7 +195,7 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
     """Return the first sheet that has a column of ids."""
-    tables = []
+    tables, there = list[str](), list[str]()
     sheets = read_sheets(path, text)
     for sheet in sheets:
         header = find_header(sheet.rows, choice)
@@ -178,11 +203,15 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
             others = other_sheets(sheets, sheet, choice)
             return header, replace(sheet, note=others) if others else sheet
         names = sheet.rows[0] if sheet.rows else ()
+        there = there or [str(name) for name in names if name is not None]
         tables.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
     column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
-    raise FormatError(
+    raise MissingColumnsError(
         f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: name the "
-        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one"
+        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one",
+        str(path),
+        ["case_id"],
+        there,
     )
 
 

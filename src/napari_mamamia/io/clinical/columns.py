@@ -3,14 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as record_field
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.clinical.rules import UNSEEN
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.table import (
+    MOST_TITLES,
+    holds_ids,
+    is_index_name,
+    spelled,
+    strip_name,
+)
 from napari_mamamia.io.tables.tables import write_json
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -31,8 +38,6 @@ a patient may have several cases."""
 
 COLUMNS_FILE: Final = "clinical_columns.json"
 """Beside a clinical table it fixes the columns, wherever that table is read."""
-MOST_TITLES: Final = 30
-"""Rows above the header, our own limit: a sheet that starts lower is no table."""
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -140,7 +145,9 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
         If there is a header, but not every column that was fixed.
     """
     for place, names in enumerate(rows[: MOST_TITLES + 1]):
-        header = _read_header(place, names, choice)
+        header = _read_header(place, names, choice, rows[place + 1 :])
+        if header is None or len(header.fields) == 1:
+            header = _join_header(place, rows, choice) or header
         if header is None:
             continue
         fixed = [name for _, name in choice.names if name is not None]
@@ -149,29 +156,40 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             continue
         if missing:
             raise FormatError(
-                f"expected the column {missing[0]!r}, which the columns file names, in row "
+                f"expected the column {missing[0]!r}, as the columns say (--columns), in row "
                 f"{place + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
             )
         return header
     return None
 
 
-def spelled(name: object) -> str:
-    """Return a column's name as `COLUMNS` spells it.
+def _join_header(
+    place: int, rows: Sequence[Sequence[object]], choice: ColumnChoice
+) -> Header | None:
+    """Return a header over a row and the one below it, which names what the upper one does not."""
+    if place + 1 >= len(rows):
+        return None
+    upper, lower = rows[place], rows[place + 1]
+    joined = [
+        low if strip_name(low) else high for high, low in zip_longest(upper, lower, fillvalue=None)
+    ]
+    header = _read_header(place + 1, joined, choice, rows[place + 2 :])
+    if header is None or len(header.fields) == 1:
+        return None
+    named = [
+        at < len(lower) and bool(strip_name(lower[at])) for at in chain(*header.fields.values())
+    ]
+    return header if any(named) and not all(named) else None
 
-    Examples
-    --------
-    >>> spelled(" Menopausal-Status ")
-    'menopausal_status'
+
+def _read_header(
+    row: int, cells: Sequence[object], choice: ColumnChoice, below: Sequence[Sequence[object]]
+) -> Header | None:
+    """Return where the columns are, None where there is no column of ids.
+
+    Where none has its name, the first column without one may hold them: an index that pandas wrote.
     """
-    return "_".join(
-        UNSEEN.sub("", str(name)).casefold().replace("-", " ").replace("_", " ").split()
-    )
-
-
-def _read_header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Header | None:
-    """Return where the columns are, None where there is no column of ids."""
-    names = {at: text for at, cell in enumerate(cells) if (text := _strip_cell(cell))}
+    names = {at: text for at, cell in enumerate(cells) if (text := strip_name(cell))}
     fixed = dict(choice.names)
     fields: dict[str, tuple[int, ...]] = {}
     for field, aliases in COLUMNS.items():
@@ -183,14 +201,14 @@ def _read_header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Hea
         places = _find_columns(names, [name for name in spellings if name is not None])
         if places:
             fields[field] = places
+    is_index = "case_id" not in fixed and fields and is_index_name(names.get(0, ""))
+    if "case_id" not in fields and is_index and holds_ids(below):
+        fields = {"case_id": (0,), **fields}
+        names = {0: names.get(0, "index"), **names}
     if "case_id" not in fields:
         return None
     taken = {at for places in fields.values() for at in places}
     return Header(row, names, fields, _list_other_columns(names, taken))
-
-
-def _strip_cell(cell: object) -> str:
-    return "" if cell is None else str(cell).strip()
 
 
 def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:

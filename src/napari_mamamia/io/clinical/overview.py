@@ -13,17 +13,17 @@ from napari_mamamia.io.clinical.clinical import cohort_of_sheet, other_sheets
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
-    MOST_TITLES,
     ColumnChoice,
     Header,
     columns_for,
     find_header,
 )
 from napari_mamamia.io.clinical.rows import PARSERS
-from napari_mamamia.io.clinical.rules import is_missing
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import folded
+from napari_mamamia.io.tables.cells import is_missing
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
+from napari_mamamia.io.tables.table import MOST_TITLES
 
 # Which column of somebody's table may be which field: a proposal to confirm, never used by itself.
 #

@@ -10,14 +10,15 @@ from napari_mamamia.io.clinical.columns import Header
 from napari_mamamia.io.clinical.rules import (
     parse_age,
     parse_breast_density,
-    parse_id,
     parse_menopausal_status,
     parse_pcr,
     parse_text,
     parse_times,
 )
+from napari_mamamia.io.tables.cells import parse_id
 from napari_mamamia.io.tables.sheet_gaps import cell_name
-from napari_mamamia.io.tables.spreadsheets import Sheet, as_written, wrong_length
+from napari_mamamia.io.tables.spreadsheets import Sheet, as_written
+from napari_mamamia.io.tables.table import Row
 from napari_mamamia.io.tables.workbook_writer import Cell
 
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
@@ -35,12 +36,11 @@ PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
 """What reads a cell of each field: None for a missing value, ValueError for one not understood."""
 
 
-def read_row(header: Header, sheet: Sheet, place: int) -> CaseRecord | RefusedRow:
-    """Return the row at `place` of a sheet (from 0) as a record, or why it cannot be one."""
-    cells = sheet.rows[place]
-    wrong = wrong_length(sheet, cells, len(sheet.rows[header.row]))
-    if wrong:
-        return RefusedRow(place + 1, wrong)
+def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
+    """Return a row of a sheet as a record, or why it cannot be one."""
+    place, cells = row.number - 1, row.cells
+    if row.problem:
+        return RefusedRow(row.number, row.problem)
     rejected = _find_gaps(header, sheet, place)
     values: dict[str, Any] = {}
     for field, columns in header.fields.items():

@@ -4,19 +4,21 @@ Each ``parse_...`` returns None for a missing value and raises ``ValueError`` wi
 one that it does not understand; nothing is guessed.
 """
 
-import math
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from napari_mamamia.core.cohort import MenopausalStatus
-
-MISSING: Final = frozenset(
-    {"", "-", ".", "?", "na", "n/a", "#n/a", "nan", "none", "null", "unk", "unknown", "missing",
-     "not available", "not applicable", "not known", "no info", "no information"}
-)  # fmt: skip
-"""Texts that stand for a missing value, in any letter case."""
+from napari_mamamia.io.tables.cells import (
+    FORMULA_ERROR,
+    AmbiguousNumberError,
+    is_missing,
+    is_percent,
+    lower_text,
+    parse_label,
+    parse_number,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,53 +57,11 @@ Source: sheet ``legend`` of clinical_and_imaging_info.xlsx; ACR BI-RADS Atlas, 5
 
 _DENSITY_OF: Final = {word: letter for letter, words in DENSITY_WORDS.items() for word in words}
 _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|density)[\s:.-]*)+")
-_YES: Final = frozenset(["1", "1.0", "yes", "true", "pcr", "ja", "oui", "si", "sí", "sì"])
-_NO: Final = frozenset(["0", "0.0", "no", "false", "non-pcr", "no pcr", "nein", "non"])
 _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
 """From the first phase to the last. What goes beyond are milliseconds, clock times or dates."""
-_NUMBER: Final = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?", re.IGNORECASE)
-_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3])[0-5]\d[0-5]\d(\.\d+)?")
-_ERROR: Final = re.compile(
-    r"#(REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!|FIELD!|GETTING_DATA|BLOCKED!)|Err:\d+"
-)
-"""What spreadsheet programs show where a formula fails; #N/A means a missing value."""
-_ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
-UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-"""Signs that nobody sees: soft hyphens, joiners, marks of direction and of byte order."""
 _STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:al|e))?(?![a-z])")
-
-
-def is_missing(value: object) -> bool:
-    """Whether a cell is empty, not a number, or one of `MISSING`."""
-    if isinstance(value, float) and math.isnan(value):
-        return True
-    return value is None or (isinstance(value, str) and _lower_text(value) in MISSING)
-
-
-def parse_id(value: object) -> str:
-    """Return a case id: text without blanks around it; a whole number without ``.0``.
-
-    Signs that nobody sees are left out.
-
-    Examples
-    --------
-    >>> parse_id(" DUKE_001 "), parse_id(1001.0)
-    ('DUKE_001', '1001')
-    """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ValueError("the case id is empty" if value is None else f"{value} is no case id")  # noqa: TRY004
-    text = UNSEEN.sub("", str(value)).strip()
-    if not text:
-        raise ValueError("the case id is empty")
-    if _ERROR.fullmatch(text):
-        raise ValueError(f"{text} is no case id but an error of a formula")
-    if _ROUNDED.fullmatch(text):
-        raise ValueError(f"{text} is no case id but a number that a spreadsheet program rounded")
-    return text
 
 
 def parse_text(value: object) -> str | None:
@@ -109,7 +69,7 @@ def parse_text(value: object) -> str | None:
     if is_missing(value):
         return None
     text = str(value).strip()
-    if _ERROR.fullmatch(text):
+    if FORMULA_ERROR.fullmatch(text):
         raise ValueError(f"{text} is the error of a formula: mend it in a spreadsheet program")
     return text
 
@@ -134,7 +94,7 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
     """
     if is_missing(value):
         return None
-    text = _lower_text(str(value))
+    text = lower_text(str(value))
     for rule in MENOPAUSE_RULES:
         if rule.pattern.match(text):
             if rule.status and len(set(_STATUS_WORD.findall(text))) > 1:
@@ -148,22 +108,18 @@ def parse_breast_density(value: object) -> str | None:
     if is_missing(value):
         return None
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", _lower_text(text)))
+    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", lower_text(text)))
     if letter is None:
         raise ValueError(f"breast density {value!r} is none of a, b, c, d (or 1 to 4)")
     return letter
 
 
 def parse_pcr(value: object) -> bool | None:
-    """Return pathologic complete response, from 0 and 1, yes and no, true and false."""
-    if is_missing(value):
-        return None
-    text = str(int(value)) if isinstance(value, int | float) and value in (0, 1) else str(value)
-    if _lower_text(text) in _YES:
-        return True
-    if _lower_text(text) in _NO:
-        return False
-    raise ValueError(f"pcr {value!r} is neither 0 nor 1")
+    """Return pathologic complete response, from 0 and 1, yes and no, pCR and non-pCR."""
+    try:
+        return parse_label(value)
+    except ValueError:
+        raise ValueError(f"pcr {value!r} is neither 0 nor 1") from None
 
 
 def parse_times(value: object) -> tuple[float, ...] | None:
@@ -211,15 +167,11 @@ def _parts_of(text: str) -> list[str]:
 
 
 def _parse_number(value: object, what: str) -> float:
-    text = str(value).strip()
-    if _THOUSANDS.fullmatch(text):
-        raise ValueError(f"{what} {value!r} may have a decimal comma or one of thousands")
-    is_number = not isinstance(value, bool) and _NUMBER.fullmatch(text)
-    number = float(text.replace(",", ".")) if is_number else math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{what} {value!r} is no number")
-    return number
-
-
-def _lower_text(text: str) -> str:
-    return " ".join(text.casefold().split())
+    try:
+        if is_percent(value):
+            raise ValueError("it has a percent sign")  # noqa: TRY301
+        return parse_number(value)
+    except AmbiguousNumberError as error:
+        raise ValueError(f"{what} {error}") from None
+    except ValueError:
+        raise ValueError(f"{what} {value!r} is no number") from None

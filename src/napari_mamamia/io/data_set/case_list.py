@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.clinical.rules import is_missing, parse_id
 from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.files.foreign import open_plain, reads
-from napari_mamamia.io.files.table_text import decoded
-from napari_mamamia.io.tables.spreadsheets import read_sheets
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.tables.cells import is_missing, parse_id
+from napari_mamamia.io.tables.spreadsheets import TABLES
+from napari_mamamia.io.tables.table import IDS, Column, read_table
+from napari_mamamia.io.tables.text_rows import read_text
 
-_IDS: Final = ("case_id", "patient_id", "case", "id")
-_DIGESTS: Final = ("sha256", "hash")
+_COLUMNS: Final = (IDS, Column("sha256", ("sha256", "hash")))
 _DIGITS: Final = 64
-_TABLES: Final = (".csv", ".xlsx", ".ods")
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def read_case_list(path: Path) -> CaseList:
         If the file cannot be read, lists no case or one case twice, or a digest is none.
     """
     try:
-        if path.suffix.lower() in _TABLES:
+        if path.suffix.lower() in TABLES and path.suffix.lower() != ".txt":
             ids, digests = _read_table(path)
         else:
             ids, digests = _read_lines(path), []
@@ -97,8 +96,7 @@ def read_case_list(path: Path) -> CaseList:
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        with open_plain(path) as stream:
-            text, note = decoded(stream.read())
+        text, note = read_text(path)
     except OSError as error:
         raise FormatError(
             f"expected a list of cases at {path}, but {error.strerror or error}: correct its name"
@@ -107,31 +105,21 @@ def _read_lines(path: Path) -> list[str]:
         raise FormatError(f"expected a list of cases in UTF-8 at {path}, but {note}: save it again")
     lines = (line.strip() for line in text.splitlines())
     ids = [parse_id(from_csv_text(line)) for line in lines if line and not line.startswith("#")]
-    return ids[1:] if ids and ids[0].casefold() in _IDS else ids
+    return ids[1:] if ids and ids[0].casefold() in IDS.spellings else ids
 
 
 def _read_table(path: Path) -> tuple[list[str], list[str]]:
-    sheet = next(read_sheets(path, f"Reading {path.name}"), None)
-    if sheet is None or not sheet.rows:
-        raise ValueError("it is empty: list the cases")
-    header = [str(cell or "").strip().casefold() for cell in sheet.rows[0]]
-    at = next((header.index(name) for name in _IDS if name in header), None)
-    if at is None:
-        raise ValueError(
-            f"its first row is {', '.join(filter(None, header)) or 'empty'}: name a column case_id"
-        )
-    digest_at = next((header.index(name) for name in _DIGESTS if name in header), None)
+    table = read_table(path, _COLUMNS)
+    table.require_cases()
     ids: list[str] = []
     digests: list[str] = []
-    for number, row in enumerate(sheet.rows[1:], 2):
-        if all(is_missing(cell) for cell in row):
-            continue
+    for place, (row, cell) in enumerate(zip(table.rows, table.column("case_id"), strict=True)):
         try:
-            ids.append(parse_id(row[at] if at < len(row) else None))
+            ids.append(parse_id(cell))
         except ValueError as error:
-            raise ValueError(f"row {number}: {error}") from None
-        if digest_at is not None:
-            digests.append(_parse_digest(row[digest_at] if digest_at < len(row) else None, number))
+            raise ValueError(f"row {row.number}: {error}") from None
+        if table.has("sha256"):
+            digests.append(_parse_digest(table.column("sha256")[place], row.number))
     return ids, digests
 
 

@@ -4,8 +4,6 @@
 ``case_ranks.csv`` a number for each case and algorithm.
 """
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,10 +13,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import paced
-from napari_mamamia.io.files.csv_text import from_csv_text
-from napari_mamamia.io.files.foreign import open_plain, reads
-from napari_mamamia.io.files.json_text import MOST_BYTES, read_json
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.text_rows import read_own_rows
 
 RANK_FILE: Final = "rank.json"
 
@@ -183,26 +180,22 @@ def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
     FormatError
         If it cannot be read, a column is missing or there twice, or a cell is no number.
     """
-    with open_plain(path) as stream:
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
-    lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-    header = [from_csv_text(cell) for cell in next(lines, [])]
+    lines = read_own_rows(path)
+    header = [str(cell) for cell in lines[0]] if lines else []
     names = header[len(_KEYS) :]
     if tuple(header[: len(_KEYS)]) != _KEYS or not names:
         raise ValueError(f"its first row is not {', '.join(_KEYS)} and the algorithms")
     if len(set(names)) < len(names):
         raise ValueError("an algorithm has two columns")
     parts: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for number, line in enumerate(paced(list(lines), f"Reading {path.name}"), 2):
+    for number, line in enumerate(lines[1:], 2):
         if len(line) != len(header):
             raise ValueError(f"row {number} has {len(line)} cells, the first has {len(header)}")
-        task, metric, site, case = (from_csv_text(cell) for cell in line[: len(_KEYS)])
+        task, metric, site, case = map(str, line[: len(_KEYS)])
         cases = parts.setdefault((task, metric, site), {})
         if case in cases:
             raise ValueError(f"{case} stands twice, again in row {number}")
-        cases[case] = [_parse_cell(cell, number) for cell in line[len(_KEYS) :]]
+        cases[case] = [_parse_cell(str(cell), number) for cell in line[len(_KEYS) :]]
     return tuple(
         CaseNumbers(*key, tuple(names), tuple(cases), np.array(list(cases.values())))
         for key, cases in parts.items()

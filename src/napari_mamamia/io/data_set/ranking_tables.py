@@ -4,9 +4,9 @@ Nothing is guessed and nothing passed over: a table that cannot be ranked as it 
 with its row, since a lost value would be a rank.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.progress import paced
-from napari_mamamia.io.clinical.rules import is_missing, parse_id
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.tables.sheet_gaps import cell_name
-from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, wrong_length
+from napari_mamamia.io.tables.cells import parse_id
+from napari_mamamia.io.tables.spreadsheets import read_sheets
+from napari_mamamia.io.tables.table import Column, Table, needed, optional, read_table, spelled
 
 KEYS: Final = ("task", "metric", "site")
 """Columns that part a table into several."""
 
-_CASES: Final = ("case", "case_id", "patient_id")
-_LONG: Final = ("algorithm", "case", "value")
+_CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
+_LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
+_USUAL: Final = ("dsc", "value", "score")
+_SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
+"""Metrics from 0 to 1: one table in percent would lead all others."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
@@ -48,6 +51,7 @@ class ValueTables:
 
     keys: tuple[str, ...]
     tables: tuple[ValueTable, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,7 @@ class CaseColumns:
     values: NDArray[np.float64]
     profiles: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +94,17 @@ def read_value_tables(path: Path) -> ValueTables:
         If the file cannot be read, a column or name is missing or there twice, a value is no finite
         number, or an algorithm has no value at all.
     """
-    sheet, header = _read_sheet(path)
-    plain = [_plain_name(name) for name in header]
-    is_long = {"algorithm", "value"} <= set(plain) and bool(set(_CASES) & set(plain))
-    keys = tuple(key for key in KEYS if key in plain)
+    table = read_table(path, _LONG, (_CASE, *map(optional, KEYS)), (), takes_others=True)
+    is_long = table.has("value") and table.has("algorithm") and table.has("case")
+    keys = tuple(key for key in KEYS if table.has(key))
     names: dict[str, str] = {}
-    cells = (_read_long if is_long else _read_wide)(path, sheet, header, names)
+    cells = (_read_long if is_long else _read_wide)(table, names)
     if not cells:
         raise FormatError(
             f"expected a row for each case in {path}, but there is none below its header: look "
             "whether the program that wrote it came to its end"
         )
-    return ValueTables(keys, _part_cells(path, cells, names))
+    return ValueTables(keys, _part_cells(path, cells, names), _list_notes(table))
 
 
 @reads(_EXPECTED, _REMEDY)
@@ -110,36 +114,40 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
     Without `columns` it is dsc, value or score, or the only one besides the case. Errors as
     `read_value_tables`.
     """
-    sheet, header = _read_sheet(path)
-    plain = [_plain_name(name) for name in header]
-    case_at = _find_case(path, plain)
-    wanted_names = [_plain_name(name) for name in columns] or _choose_column(path, header, case_at)
-    ats = [_find_column(path, header, plain, name) for name in wanted_names]
-    profile_at = plain.index("profile") if "profile" in plain else None
-    status_at = plain.index("status") if "status" in plain else None
-    profiles: dict[str, None] = {}
-    statuses: list[str] = []
+    wanted = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
+    besides = (optional("profile"), optional("status"))
+    table = read_table(
+        path,
+        *([_CASE, needed(name), *besides] for name in (() if wanted else _USUAL)),
+        (_CASE, *wanted, *besides),
+        takes_others=True,
+    )
+    names = [column.name for column in wanted] or _choose_column(table)
+    values = np.array([_read_values(table, name) for name in names], dtype=np.float64).T
     seen: dict[str, tuple[str, int]] = {}
-    rows: list[list[float]] = []
-    for number, line in _rows_of(path, sheet):
-        case = _parse_name(path, number, "case", line[case_at])
+    for row, cell in zip(table.rows, table.column("case"), strict=True):
+        case = _parse_name(path, row.number, "case", cell)
         if case_key(case) in seen:
             before = seen[case_key(case)][1]
             raise FormatError(
-                f"expected each case once in {path}, but {case} is in rows {before} and {number}: "
-                "keep the row that counts"
+                f"expected each case once in {path}, but {case} is in rows {before} and "
+                f"{row.number}: keep the row that counts"
             )
-        seen[case_key(case)] = case, number
-        if profile_at is not None and line[profile_at]:
-            profiles[str(line[profile_at])] = None
-        if status_at is not None:
-            statuses.append(str(line[status_at] or ""))
-        rows.append([_parse_value(path, number, header[at], line[at]) for at in ats])
-    if not rows:
+        seen[case_key(case)] = case, row.number
+    if not seen:
         raise FormatError(f"expected a row for each case in {path}, found none: look into the file")
-    cases = tuple(case for case, _ in seen.values())
-    values = np.array(rows, dtype=np.float64)
-    return CaseColumns(cases, tuple(wanted_names), values, tuple(profiles), tuple(statuses))
+    profiles, statuses = (
+        [str(cell or "") for cell in table.column(name)] if table.has(name) else []
+        for name in ("profile", "status")
+    )
+    return CaseColumns(
+        tuple(case for case, _ in seen.values()),
+        tuple(names),
+        values,
+        tuple(dict.fromkeys(filter(None, profiles))),
+        tuple(statuses),
+        _list_notes(table),
+    )
 
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")
@@ -151,7 +159,9 @@ def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
     FormatError
         If the file cannot be read, or a cell is no name.
     """
-    sheet = _first_sheet(path)
+    sheet = next(read_sheets(path, f"Reading {path.name}"), None)
+    if sheet is None:
+        raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
     draws = []
     for number, line in enumerate(paced(sheet.rows, f"Reading {path.name}", len(sheet.rows)), 1):
         cells = list(line)
@@ -162,50 +172,53 @@ def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
     return tuple(draws)
 
 
-def _read_long(
-    path: Path, sheet: Sheet, header: Sequence[str], names: dict[str, str]
-) -> list[_Cell]:
-    plain = [_plain_name(name) for name in header]
-    at = {"case": _find_case(path, plain)}
-    for name in ("algorithm", "value", *KEYS):
-        if name in plain:
-            at[name] = _find_column(path, header, plain, name)
+def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
+    values = _read_values(table, "value")
+    columns = {name: table.column(name) for name in table.header.places}
     cells = []
-    for number, line in _rows_of(path, sheet):
-        key = _read_key(path, number, line, at)
-        case = _parse_name(path, number, "case", line[at["case"]])
-        algorithm = _parse_name(path, number, "algorithm", line[at["algorithm"]])
-        value = _parse_value(path, number, "value", line[at["value"]])
+    for at, row in enumerate(table.rows):
+        task, metric, site, case, algorithm = (
+            _parse_name(table.path, row.number, name, columns[name][at]) if name in columns else ""
+            for name in (*KEYS, "case", "algorithm")
+        )
         names.setdefault(case_key(case), case)
-        cells.append(_Cell(key, case_key(case), algorithm, value, number))
+        key = task, metric, site
+        cells.append(_Cell(key, case_key(case), algorithm, values[at], row.number))
     return cells
 
 
-def _read_wide(
-    path: Path, sheet: Sheet, header: Sequence[str], names: dict[str, str]
-) -> list[_Cell]:
-    plain = [_plain_name(name) for name in header]
-    at: dict[str, int] = {
-        key: _find_column(path, header, plain, key) for key in KEYS if key in plain[1:]
-    }
-    of_algorithms = [
-        place for place in range(1, len(header)) if place not in at.values() and header[place]
-    ]
-    if not of_algorithms:
+def _read_wide(table: Table, names: dict[str, str]) -> list[_Cell]:
+    path, header = table.path, table.header.names
+    case_at = table.header.places.get("case", 0)
+    not_algorithms = {case_at, *(table.header.places[key] for key in KEYS if table.has(key))}
+    algorithms = {name: at for name, at in table.header.places.items() if at not in not_algorithms}
+    if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
             f"each algorithm, found {', '.join(header) or 'no header'}: name the columns so"
         )
-    for place in of_algorithms:
-        _find_column(path, header, list(header), header[place])
+    for name in algorithms:
+        places = [at for at, other in enumerate(header) if other == name]
+        if len(places) > 1:
+            raise FormatError(
+                f"expected one column {name} in {path}, found {len(places)} (columns "
+                f"{', '.join(str(at + 1) for at in places)}): keep the one that counts"
+            )
+    values = {name: _read_values(table, name) for name in algorithms}
+    columns = {key: table.column(key) for key in KEYS if table.has(key)}
     cells = []
-    for number, line in _rows_of(path, sheet):
-        key = _read_key(path, number, line, at)
-        case = _parse_name(path, number, "case", line[0])
+    for k, row in enumerate(table.rows):
+        task, metric, site = (
+            _parse_name(path, row.number, key, columns[key][k]) if key in columns else ""
+            for key in KEYS
+        )
+        cell = row.cells[case_at] if case_at < len(row.cells) else None
+        case = _parse_name(path, row.number, "case", cell)
         names.setdefault(case_key(case), case)
-        for place in of_algorithms:
-            value = _parse_value(path, number, header[place], line[place])
-            cells.append(_Cell(key, case_key(case), header[place], value, number))
+        cells += [
+            _Cell((task, metric, site), case_key(case), name, column[k], row.number)
+            for name, column in values.items()
+        ]
     return cells
 
 
@@ -242,101 +255,45 @@ def _part_cells(
     return tuple(tables)
 
 
-def _read_key(
-    path: Path, number: int, line: Sequence[object], at: Mapping[str, int]
-) -> tuple[str, str, str]:
-    task, metric, site = (
-        _parse_name(path, number, key, line[at[key]]) if key in at else "" for key in KEYS
-    )
-    return task, metric, site
-
-
-def _first_sheet(path: Path) -> Sheet:
-    sheet = next(read_sheets(path, f"Reading {path.name}"), None)
-    if sheet is None:
-        raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
-    if sheet.note:
-        raise FormatError(
-            f"expected a table in UTF-8 at {path}, but {sheet.note}: save it again as CSV UTF-8 or "
-            "as .xlsx"
-        )
-    return sheet
-
-
-def _read_sheet(path: Path) -> tuple[Sheet, list[str]]:
-    """Return the first sheet and its header; empty columns at its end are no columns."""
-    sheet = _first_sheet(path)
-    header: list[str] = []
-    for cell in sheet.rows[0] if sheet.rows else ():
-        header.append("" if cell is None or cell == "" else _parse_name(path, 1, "column", cell))
-    return sheet, header
-
-
-def _rows_of(path: Path, sheet: Sheet) -> "list[tuple[int, list[object]]]":
-    """Return each row that is not empty with its number, as long as the header."""
-    width = len(sheet.rows[0]) if sheet.rows else 0
-    rows = []
-    lines = paced(sheet.rows[1:], f"Reading {path.name}", len(sheet.rows))
-    for number, line in enumerate(lines, 2):
-        gaps = sheet.gaps.get(number - 1, {})
-        if gaps:
-            at = min(gaps)
-            raise FormatError(
-                f"expected a value in {cell_name(number - 1, at)} of {path}, but it is {gaps[at]}: "
-                "open it in a spreadsheet program and save it again"
-            )
-        if all(cell is None or cell == "" for cell in line):
-            continue
-        if wrong := wrong_length(sheet, line, width):
-            raise FormatError(
-                f"expected a cell for each column in row {number} of {path}, but {wrong}: correct "
-                "the row"
-            )
-        rows.append((number, [*line[:width], *[None] * (width - len(line))]))
-    return rows
-
-
-def _plain_name(name: str) -> str:
-    return "_".join(name.casefold().replace("_", " ").split())
-
-
-def _find_case(path: Path, plain: Sequence[str]) -> int:
-    for name in _CASES:
-        if name in plain:
-            return _find_column(path, plain, plain, name)
-    raise FormatError(
-        f"expected a column case, case_id or patient_id in {path}, found "
-        f"{', '.join(filter(None, plain)) or 'no header'}: name the column so"
-    )
-
-
-def _find_column(path: Path, header: Sequence[str], plain: Sequence[str], name: str) -> int:
-    places = [at for at, one in enumerate(plain) if one == name]
-    if not places:
-        raise FormatError(
-            f"expected a column {name} in {path}, found {', '.join(filter(None, header))}: choose "
-            "one of them"
-        )
-    if len(places) > 1:
-        raise FormatError(
-            f"expected one column {name} in {path}, found {len(places)} (columns "
-            f"{', '.join(str(at + 1) for at in places)}): keep the one that counts"
-        )
-    return places[0]
-
-
-def _choose_column(path: Path, header: Sequence[str], case_at: int) -> list[str]:
-    others = [_plain_name(name) for at, name in enumerate(header) if name and at != case_at]
-    for name in ("dsc", "value", "score"):
+def _choose_column(table: Table) -> list[str]:
+    case_at = table.header.places["case"]
+    names = [name for at, name in enumerate(table.header.names) if name and at != case_at]
+    others = [spelled(name) for name in names]
+    for name in _USUAL:
         if name in others:
             return [name]
     if len(others) == 1:
-        return others
+        return [name for name in table.header.places if name != "case"]
     raise FormatError(
-        f"expected a column dsc, value or score in {path}, found {', '.join(others) or 'none'}: "
-        "name the one to rank by",
+        f"expected a column dsc, value or score in {table.path}, found "
+        f"{', '.join(others) or 'none'}: name the one to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
+
+
+def _read_values(table: Table, name: str) -> list[float]:
+    """Return a column of finite numbers, nan where missing; a lost value would be a rank."""
+    for row in table.rows:
+        if row.problem:
+            raise FormatError(
+                f"expected a cell for each column in row {row.number} of {table.path}, but "
+                f"{row.problem}: correct the row"
+            )
+    is_share = spelled(name) in _SHARES
+    values, bad = table.numbers(name, low=0 if is_share else -inf, high=1 if is_share else inf)
+    if bad:
+        row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
+        raise FormatError(
+            f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
+            f"column {name}, row {row.number} of {table.path}, got {str(cell).strip()!r}: correct "
+            "it, or leave the cell empty and choose what that counts",
+            remedies=(Remedy("missing", ("RULE",)),),
+        )
+    return values
+
+
+def _list_notes(table: Table) -> tuple[str, ...]:
+    return tuple(f"{table.path.name}: {note}" for note in table.notes)
 
 
 def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
@@ -347,29 +304,3 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
             f"expected the name of a {what} in row {number} of {path}, got {cell!r}: write it, or "
             "delete the row"
         ) from None
-
-
-def _parse_value(path: Path, number: int, column: str, cell: object) -> float:
-    """Return a finite number, nan for a missing one; a decimal comma is understood."""
-    try:
-        value = float(cell)  # type: ignore[arg-type]  # what is none raises
-        if math.isfinite(value) and not isinstance(cell, bool) and "_" not in str(cell):
-            return value
-    except (TypeError, ValueError):
-        pass
-    if is_missing(cell):
-        return math.nan
-    text = str(cell).strip()
-    if text.count(",") == 1 and "." not in text:
-        try:
-            value = float(text.replace(",", "."))
-            before, _, after = text.lstrip("+-").partition(",")
-            if math.isfinite(value) and not (len(after) == 3 and before.strip("0")):
-                return value
-        except ValueError:
-            pass
-    raise FormatError(
-        f"expected a finite number or an empty cell in column {column}, row {number} of {path}, "
-        f"got {text!r}: correct it, or leave the cell empty and choose what that counts",
-        remedies=(Remedy("missing"),),
-    )

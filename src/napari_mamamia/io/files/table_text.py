@@ -3,24 +3,35 @@
 import re
 from typing import Final
 
-_MARKS_16: Final = (b"\xff\xfe", b"\xfe\xff")
+_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\x00\x00\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f]")
 """No text has these; what has is another kind of file, or UTF-16 without its mark."""
+_LOOKED_AT: Final = 4096
+_MOSTLY: Final = 0.4
 
 
 def decoded(data: bytes) -> tuple[str, str]:
     """Return a text and, where it is not UTF-8, a sentence that says what it was read as.
 
-    UTF-8 with or without a mark, UTF-16 with a mark; else Windows-1252, of which Latin-1's letters
-    are a part, where nothing speaks against it.
+    UTF-8 with or without a mark; UTF-16 with one, or without where every other byte of its first
+    letters is 0; else Windows-1252, of which Latin-1's letters are a part, where nothing speaks
+    against it.
 
     Raises
     ------
     ValueError
         If it is none of these, or damaged UTF-8.
     """
-    if data.startswith(_MARKS_16):
-        return data.decode("utf-16"), "its text is UTF-16"
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            return data.decode(encoding), f"its text is {encoding.upper()}"
+    if encoding := _guess_utf16(data[:_LOOKED_AT]):
+        return data.decode(encoding), "its text is UTF-16"
     try:
         return data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
@@ -30,3 +41,12 @@ def decoded(data: bytes) -> tuple[str, str]:
             raise ValueError(f"its text is damaged or in an unknown encoding ({error})") from error
     text = data.decode("cp1252")
     return text, "its text is not UTF-8: read as Windows-1252 (Latin-1)"
+
+
+def _guess_utf16(head: bytes) -> str:
+    """Return the UTF-16 of a text without its mark, "" for none: Latin letters have a byte of 0."""
+    half = len(head) // 2
+    low, high = head[0 : 2 * half : 2].count(0), head[1 : 2 * half : 2].count(0)
+    if high > _MOSTLY * half and low == 0:
+        return "utf-16-le"
+    return "utf-16-be" if low > _MOSTLY * half and high == 0 else ""

@@ -18,6 +18,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
+from napari_mamamia.io.tables.budget import MOST_CELLS, TEXT_BYTES
 
 _DEPTH: Final = 5
 _CHUNK: Final = 1 << 23
@@ -274,12 +275,24 @@ def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
 
 
 def _read_columns(data: bytes) -> Iterator[Piece]:
-    table = import_module("pyarrow.parquet").read_table(io.BytesIO(data))
+    parquet: Any = import_module("pyarrow.parquet")
+    file = parquet.ParquetFile(io.BytesIO(data))
+    about = file.metadata
+    n_bytes = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+    if about.num_rows * about.num_columns > MOST_CELLS or n_bytes > TEXT_BYTES:
+        raise FormatError(
+            f"expected a .parquet table of at most {MOST_CELLS:,} cells and {TEXT_BYTES >> 20} MB, "
+            f"got {about.num_rows:,} rows of {about.num_columns:,} columns: search it by hand"
+        )
+    # A text that is stored once may stand in a million rows.
+    texts = [field.name for field in file.schema_arrow if str(field.type) == "string"]
+    table = parquet.read_table(io.BytesIO(data), read_dictionary=texts)
     yield True, str(table.schema.to_string(show_schema_metadata=True)).encode()
     for key, value in (table.schema.metadata or {}).items():
         yield True, key + b"\n" + value
     for column in table.itercolumns():
-        values = {str(value) for value in column.to_pylist() if value is not None}
+        different = column.unique() if str(column.type).startswith("dictionary") else column
+        values = {str(value) for value in different.to_pylist() if value is not None}
         yield True, "\n".join(sorted(values)).encode("utf-8", "replace")
 
 

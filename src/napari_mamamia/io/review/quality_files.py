@@ -5,17 +5,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.quality import Queue
-from napari_mamamia.io.clinical.rules import is_missing, parse_id
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
-from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
+from napari_mamamia.io.tables.cells import is_missing, parse_id, parse_label, parse_number
+from napari_mamamia.io.tables.table import Column, optional, read_table
 
 _QUEUE_KEY: Final = "mamamia_queue"
 _SCHEMA: Final = 1
@@ -23,8 +22,6 @@ _REMEDY: Final = "make it again with `mamamia review queue`"
 _CODEC: Final = RecordCodec(Queue, _REMEDY)
 _CASE: Final = "case_id"
 ERROR: Final = "error"
-_YES: Final = frozenset({"yes", "y", "true", "1"})
-_NO: Final = frozenset({"no", "n", "false", "0"})
 
 SITE: Final = "site"
 SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "touches_border", SITE)
@@ -116,31 +113,28 @@ def read_marks(path: Path) -> dict[str, bool]:
 
 
 def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[str, object]]]:
-    """Return the lines of the first sheet by lower case column; ids as texts, each once."""
-    sheet = next(read_sheets(path, f"Reading {path.name}"), Sheet("", [], all_text=True))
-    lines = enumerate(sheet.rows, start=1)
-    head = [str(cell or "").strip().lower() for _, row in islice(lines, 1) for cell in row]
-    places = {one: head.index(one) for one in (_CASE, *names) if one in head}
-    if _CASE not in places or len(places) < 2:
-        raise FormatError(
-            f"expected the column {_CASE} and one of {', '.join(names)} in the first line of "
-            f"{path}, got {', '.join(filter(None, head))[:80] or 'nothing'}: name the columns so"
-        )
+    """Return the rows of a table by column; ids as texts, each once."""
+    columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
+    table = read_table(path, columns, any_of=True)
+    table.require_cases()
+    cells = {name: table.column(name) for name in (_CASE, *names) if table.has(name)}
     rows: dict[str, tuple[int, Mapping[str, object]]] = {}
-    for line, cells in lines:
-        row = {one: cells[at] for one, at in places.items() if at < len(cells)}
-        if all(is_missing(cell) for cell in row.values()):
-            continue
+    for place, line in enumerate(table.rows):
+        row = {name: column[place] for name, column in cells.items()}
         try:
+            if line.problem:
+                raise ValueError(line.problem)  # noqa: TRY301
             case_id = parse_id(row.get(_CASE))
         except ValueError as error:
-            raise FormatError(f"{path}, line {line}: {error}: give each line a case") from error
+            raise FormatError(
+                f"{path}, line {line.number}: {error}: give each line a case"
+            ) from error
         if case_id in rows:
             raise FormatError(
                 f"expected each case once in {path}, got {case_id!r} in lines {rows[case_id][0]} "
-                f"and {line}: leave one out"
+                f"and {line.number}: leave one out"
             )
-        rows[case_id] = (line, {**row, _CASE: case_id})
+        rows[case_id] = (line.number, {**row, _CASE: case_id})
     return list(rows.values())
 
 
@@ -148,26 +142,19 @@ def _parse_number(cell: object, name: str, path: Path, line: int) -> float:
     if is_missing(cell):
         return math.nan
     try:
-        number = float(str(cell))
+        return parse_number(cell)
     except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
         raise FormatError(
             f"expected a number in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
             "correct the cell or leave it empty"
-        )
-    return number
+        ) from None
 
 
 def _parse_flag(cell: object, name: str, path: Path, line: int) -> bool | None:
-    if is_missing(cell):
-        return None
-    if isinstance(cell, float) and cell in (0, 1):
-        cell = int(cell)
-    word = str(cell).strip().lower()
-    if word not in _YES | _NO:
+    try:
+        return parse_label(cell)
+    except ValueError:
         raise FormatError(
-            f"expected yes or no in column {name} of {path}, line {line}, got {word[:40]!r}: "
+            f"expected yes or no in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
             "correct the cell or leave it empty"
-        )
-    return word in _YES
+        ) from None

@@ -10,20 +10,19 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from xml.etree.ElementTree import Element, iterparse
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import listening, paced, report_progress
-from napari_mamamia.io.files.csv_text import from_csv_text, write_csv
-from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.core.progress import listening, paced
+from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.foreign import open_plain, reads, said
 from napari_mamamia.io.files.save import write_text_atomically
-from napari_mamamia.io.files.table_text import decoded
 from napari_mamamia.io.files.zip_files import open_zip
+from napari_mamamia.io.tables.budget import Room, most_cells
 from napari_mamamia.io.tables.sheet_gaps import (
     Gaps,
     MergedRange,
@@ -31,7 +30,7 @@ from napari_mamamia.io.tables.sheet_gaps import (
     merged_gaps,
     n_hidden_rows,
 )
-from napari_mamamia.io.tables.workbook_limits import Room, most_cells
+from napari_mamamia.io.tables.text_rows import part_text, read_text
 from napari_mamamia.io.tables.workbook_writer import NOT_IN_XML, Cell, write_workbook
 
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -41,7 +40,7 @@ _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
 _NUMBERS: Final = ("float", "percentage", "currency")
 _SIGNS: Final = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
-_MOST_BLANKS: Final = 1000
+_MOST_BLANKS: Final = 100
 _BEFORE_NUMBER: Final = re.compile(r"(?!-)[A-Za-z_-]*0*")
 _FORMULA: Final = "a formula without a stored result"
 
@@ -200,7 +199,9 @@ def _read_line(part: Element) -> str:
 
 _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')
 """Number formats that put zeros or fixed letters before a whole number: 0000, "DUKE_"000."""
-_SEPARATORS: Final = ",;\t"
+TEXT_TABLES: Final = (".csv", ".tsv", ".tab", ".txt")
+TABLES: Final = (*TEXT_TABLES, ".xlsx", ".xlsm", ".ods")
+"""Suffixes that `read_sheets` takes."""
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
 
@@ -227,9 +228,9 @@ class Sheet:
 def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
     """Give the sheets of a table one after the other; `text` is told meanwhile.
 
-    An .xlsx or .ods file has its sheets, hidden ones last. A .csv file has one, separated by
-    whichever of comma, semicolon and tab its first line has most of; where a title stands above its
-    table that may be the wrong one, so the same rows follow as the other separators part them.
+    An .xlsx, .xlsm or .ods file has its sheets, hidden ones last. A text has one, as
+    `text_rows.part_text` parts it; where a title stands above its table that may be the wrong way,
+    so the same rows follow as the other separators part them.
 
     Raises
     ------
@@ -239,9 +240,9 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
     if not path.exists():
         raise FormatError(f"expected a table at {path}, but nothing is there: correct its name")
     suffix = path.suffix.lower()
-    if suffix == ".csv":
-        yield from _read_csv(path, text)
-    elif suffix == ".xlsx":
+    if suffix in TEXT_TABLES:
+        yield from _read_text_table(path, text)
+    elif suffix in {".xlsx", ".xlsm"}:
         yield from _read_xlsx(path, text)
     elif suffix == ".ods":
         yield from _read_ods(path, text)
@@ -377,29 +378,16 @@ def _read_ods(path: Path, text: str) -> Iterator[Sheet]:
         ) from error
 
 
-def _read_csv(path: Path, text: str) -> Iterator[Sheet]:
+def _read_text_table(path: Path, text: str) -> Iterator[Sheet]:
     try:
-        with open_plain(path) as stream:
-            content, note = decoded(stream.read())
-        report_progress(0, 1, text)
-        first_line = content.split("\n", 1)[0]
-        first, *others = sorted(_SEPARATORS, key=first_line.count, reverse=True)
-        empty = Sheet(path.name, (), all_text=True, note=note)
-        yield replace(empty, rows=_part_rows(content, first, text))
-        for separator in others:
-            if separator in content:
-                with suppress(csv.Error):
-                    yield replace(empty, rows=_part_rows(content, separator, text))
+        content, note = read_text(path)
+        for rows in part_text(content, text):
+            yield Sheet(path.name, rows, all_text=True, note=note)
     except (OSError, ValueError, csv.Error) as error:
         raise FormatError(
-            f"expected a readable .csv table in UTF-8 at {path}, but {error}: "
+            f"expected a readable table of text in UTF-8 at {path}, but {said(error)}: "
             "save it again as CSV UTF-8 or as .xlsx"
         ) from error
-
-
-def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]]:
-    lines = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
-    return [[from_csv_text(cell) for cell in row] for row in paced(lines, text)]
 
 
 def _require_xml(rows: Sequence[Sequence[Cell]], path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +16,10 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.files.csv_text import from_csv_text
-from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.tables.text_rows import read_own_rows
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
 _TEXTS: Final = frozenset(one.name for one in fields(CaseScore) if one.type is not float)
@@ -94,22 +93,25 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
         file, line and column.
     """
     try:
-        with TextIOWrapper(open_plain(path), "utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream, strict=True)
-            there = table.fieldnames or ()
-            columns = tuple(name for name in _COLUMNS if name in there)
-            missing = [n for n in _COLUMNS if n in _FIRST and n not in there]
-            if missing:
-                raise FormatError(
-                    f"expected the columns of a score table in {path}, but "
-                    f"{', '.join(missing)} are missing: score the cases again"
-                )
-            return tuple(_parse_score(row, columns, path, table.line_num) for row in table)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = read_own_rows(path)
+    except (OSError, ValueError, csv.Error) as error:
         raise FormatError(
             f"expected a score table in {path}, but it cannot be read ({error}): "
             "score the cases again"
         ) from error
+    there = [str(name) for name in rows[0]] if rows else []
+    columns = tuple(name for name in _COLUMNS if name in there)
+    missing = [n for n in _COLUMNS if n in _FIRST and n not in there]
+    if missing:
+        raise FormatError(
+            f"expected the columns of a score table in {path}, but "
+            f"{', '.join(missing)} are missing: score the cases again"
+        )
+    return tuple(
+        _parse_score(dict(zip(there, map(str, row), strict=False)), columns, path, line)
+        for line, row in enumerate(rows[1:], start=2)
+        if row
+    )
 
 
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
@@ -152,11 +154,11 @@ def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> No
 
 
 def _parse_score(
-    row: Mapping[str, str | None], columns: Sequence[str], path: Path, line: int
+    row: Mapping[str, str], columns: Sequence[str], path: Path, line: int
 ) -> CaseScore:
     values: dict[str, Any] = {}
     for name in columns:
-        cell = row[name]
+        cell = row.get(name)
         try:
             values[name] = _parse_value(name, cell)
         except ValueError as error:
@@ -173,7 +175,7 @@ def _parse_value(name: str, cell: str | None) -> str | float:
     if name == "status":
         return ScoreStatus(cell)
     if name in _TEXTS:
-        return from_csv_text(cell)
+        return cell
     return float(cell) if cell else math.nan
 
 

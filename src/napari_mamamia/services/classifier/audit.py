@@ -60,6 +60,8 @@ class AuditSummary:
     n: int
     failures: tuple[str, ...]
     folder: Path
+    row_numbers: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def leaks(self) -> tuple[ColumnLeak, ...]:
@@ -121,7 +123,7 @@ def audit_table(
             for cell in no_label
         ),
     )
-    summary = AuditSummary(result, read.n, failures, out)
+    summary = AuditSummary(result, read.n, failures, out, read.row_numbers, read.notes)
     _write_audit(summary, table, overwrite=existing is not Existing.REFUSE)
     return summary
 
@@ -156,7 +158,10 @@ def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 
 def _read_column(table: NamedTable, name: str) -> MetadataColumn:
     """Return a column as numbers if every cell that is there is one, else as texts."""
-    numbers, bad = table.numbers(name)
+    try:
+        numbers, bad = table.numbers(name)
+    except FormatError:  # numbers that can mean two things are compared as texts
+        return MetadataColumn(name, None, table.texts(name))
     if not bad and not np.isnan(numbers).all():
         return MetadataColumn(name, numbers)
     return MetadataColumn(name, None, table.texts(name))
@@ -191,6 +196,7 @@ def _list_lines(summary: AuditSummary) -> Iterator[str]:
         yield f"{kind}: {n:,}"
     for text in summary.found.skipped:
         yield f"not tested: {text}"
+    yield from (f"note: {note}" for note in summary.notes)
 
 
 def _describe_effect(leak: ColumnLeak) -> str:
@@ -207,11 +213,16 @@ def _write_audit(summary: AuditSummary, table: Path, *, overwrite: bool) -> None
         "joint": leaks.joint,
         "columns": leaks.columns,
         "duplicates": [
-            {"kind": one.kind, "value": one.value, "rows": [row + 2 for row in one.rows]}
+            {
+                "kind": one.kind,
+                "value": one.value,
+                "rows": [summary.row_numbers[row] for row in one.rows],
+            }
             for one in leaks.duplicates
         ],
         "skipped": leaks.skipped,
         "failures": summary.failures,
+        "notes": summary.notes,
         "software": software_version(),
         "created": now_utc(),
     }
@@ -255,7 +266,7 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
     sections = [PageSection("Columns", (leaks,))]
     if summary.found.duplicates:
         doubles = tuple(
-            Row((one.kind, one.value, ", ".join(str(row + 2) for row in one.rows)))
+            Row((one.kind, one.value, ", ".join(str(summary.row_numbers[row]) for row in one.rows)))
             for one in summary.found.duplicates[:1000]
         )
         heads = tuple(

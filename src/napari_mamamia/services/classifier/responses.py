@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.io.clinical.rules import is_missing
-from napari_mamamia.io.data_set.named_columns import parse_yes_no
 from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
+from napari_mamamia.io.tables.cells import parse_label
 from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
 from napari_mamamia.scoring.classifier.scores import score_classifiers
 from napari_mamamia.scoring.cohort.model_results import with_composites
@@ -180,7 +179,8 @@ def _read_recalls(
     for place, record in enumerate(records):
         cell = record.other.get(reader)
         try:
-            recalls[place] = np.nan if is_missing(cell) else parse_yes_no(cell)
+            recall = parse_label(cell)
+            recalls[place] = np.nan if recall is None else recall
         except ValueError as error:
             raise FormatError(
                 f"expected 0 or 1 in column {reader} of {clinical}, but of case "

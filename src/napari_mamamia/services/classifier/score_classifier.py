@@ -15,11 +15,11 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.named_columns import (
-    BadCell,
     NamedTable,
     read_draws,
     read_named_columns,
 )
+from napari_mamamia.io.tables.table import BadCell
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.scoring.classifier.operating import Units
 from napari_mamamia.scoring.classifier.results import (
@@ -105,6 +105,7 @@ class ReadCases:
     failures: tuple[CaseFailure, ...]
     places: Mapping[int, int]
     last: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +117,17 @@ class ClassifierSummary:
     columns: ClassifierColumns
     settings: ClassifierSettings
     folder: Path
+    table_notes: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
         n_unusable = sum(model.n_filled for model in self.result.models)
         if not n_unusable:
-            return self.result.notes
+            return (*self.table_notes, *self.result.notes)
         each = ", ".join(f"{m.name} {m.n_filled}" for m in self.result.models if m.n_filled)
         return (
+            *self.table_notes,
             f"scores that were missing or no number count as least favourable ({each})",
             *self.result.notes,
         )
@@ -155,7 +158,7 @@ def score_classifier(
     draws = None if settings.draws is None else read_resamples(settings.draws, read)
     claim_folder(out, "score-classifier", _list_parameters(table, columns, settings), existing)
     result = score_classifiers(read.cases, settings.rules, draws)
-    summary = ClassifierSummary(result, read.failures, columns, settings, out)
+    summary = ClassifierSummary(result, read.failures, columns, settings, out, read.notes)
     write_classifier(summary, read.cases, table.name, overwrite=existing is not Existing.REFUSE)
     return summary
 
@@ -227,11 +230,12 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
                     f"row {table.row_numbers[cell.row]} of {table.name}: {cell.reason}")
         for cell in sorted((*bad, *bad_scores, *bad_recalls), key=lambda cell: cell.row)
     )  # fmt: skip
-    places = {table.row_numbers[row] - 2: int(units.of_row[at]) for at, row in enumerate(counting)}
-    last = table.row_numbers[-1] - 2
+    numbers = [number - table.first_row for number in table.row_numbers]
+    places = {numbers[row]: int(units.of_row[at]) for at, row in enumerate(counting)}
+    last = numbers[-1]
     if columns.exam:
         places, last = {place: place for place in range(units.n)}, units.n - 1
-    return ReadCases(cases, (*table.failures, *failures), places, last)
+    return ReadCases(cases, (*table.failures, *failures), places, last, table.notes)
 
 
 def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
@@ -330,6 +334,11 @@ def _read_scores(
     becomes = "left out of every model" if left_out else "counts as least favourable"
     for place, name in enumerate(columns.scores):
         scores[place], bad = table.numbers(name)
+        if bad and np.isnan(scores[place]).all():
+            raise FormatError(
+                f"expected numbers in column {name} of {table.name}, but row "
+                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: name another column"
+            )
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [
             BadCell(int(row), f"{reasons.get(int(row), f'{name} is empty')}: {becomes}")

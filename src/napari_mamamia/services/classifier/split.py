@@ -38,6 +38,7 @@ class SplitSummary:
     split: Split
     failures: tuple[str, ...]
     folder: Path
+    notes: tuple[str, ...] = ()
 
     @property
     def largest(self) -> float:
@@ -53,6 +54,7 @@ class SplitSummary:
         return (
             *(f"  {part.name}: {size:,} patients ({target:.2f})" for part, size, target in parts),
             f"  largest standardised difference of a value: {number(self.largest)}",
+            *(f"  note: {note}" for note in self.notes),
         )
 
 
@@ -141,14 +143,17 @@ def split_table(
     ]
     write_sheet([head, *lines], out / SPLIT_TABLE, name="split", overwrite=overwrite)
     reasons = (*(failure.reason for failure in read.failures), *failures)
-    summary = SplitSummary(split, reasons, out)
+    summary = SplitSummary(split, reasons, out, read.notes)
     write_json(_describe_split(summary, seed), out / SPLIT, overwrite=overwrite)
     return summary
 
 
 def _group_values(table: NamedTable, name: str) -> tuple[str, ...]:
     """Return a stratum of each row: its text, or the quarter of its number."""
-    numbers, bad = table.numbers(name)
+    try:
+        numbers, bad = table.numbers(name)
+    except FormatError:  # numbers that can mean two things are groups by their text
+        return table.texts(name)
     there = numbers[~np.isnan(numbers)]
     if bad or np.unique(there).size <= _MOST_VALUES:
         return table.texts(name)
@@ -181,6 +186,7 @@ def _describe_split(summary: SplitSummary, seed: int) -> dict[str, object]:
         "balance": split.balance,
         "largest_standardised_difference": summary.largest,
         "failures": summary.failures,
+        "notes": summary.notes,
         "software": software_version(),
         "created": now_utc(),
     }

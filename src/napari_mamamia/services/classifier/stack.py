@@ -111,7 +111,7 @@ def stack_models(
     )
     result = score_classifiers(everything, settings.scoring)
     scoring = ClassifierSettings(settings.scoring, MissingScore.LEAVE_OUT)
-    summary = ClassifierSummary(result, read.failures, columns, scoring, out)
+    summary = ClassifierSummary(result, read.failures, columns, scoring, out, read.notes)
     overwrite = existing is not Existing.REFUSE
     n_left_out = read_table.n - len(cases.ids)
     write_json(_describe_stacks(stacks, cases, n_left_out, settings), out / STACK,
@@ -161,7 +161,7 @@ def _list_strata(
         return labels
     texts = table.texts(centre)
     first_row: dict[int, int] = {}
-    at_row = {number - 2: row for row, number in enumerate(table.row_numbers)}
+    at_row = {number - table.first_row: row for row, number in enumerate(table.row_numbers)}
     for number, case in read.places.items():
         first_row.setdefault(case, at_row[number])
     return [

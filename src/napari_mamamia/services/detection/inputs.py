@@ -110,7 +110,7 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
             f"expected the column risk in both tables or in none, but {has} has it and {lacks} "
             "does not: give risks to both, or remove the column"
         )
-    warnings = []
+    warnings = [*cases.notes, *truth.notes, *boxes.notes]
     if boxes.n_repeated:
         warnings.append(
             f"{boxes.n_repeated} predicted box(es) repeat an earlier row: each counts as a box"
@@ -185,9 +185,10 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
     turned = [one.case_id for one in read if one.parts.is_reordered]
-    warnings: tuple[str, ...] = ()
+    warnings = listed.notes
     if turned:
         warnings = (
+            *listed.notes,
             f"{len(turned)} prediction(s) lie on the reference's grid with their axes stored in "
             f"another order (first {turned[0]}): reordered, not resampled",
         )

@@ -134,9 +134,11 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
         If a file cannot be read or is not what it should be.
     """
     keys: tuple[str, ...]
-    composite, notes, group = None, [], None
+    composite, group = None, None
+    notes: list[str] = []
     if inputs.table is not None:
         read = read_value_tables(inputs.table)
+        notes += read.notes
         keys, tables = (
             read.keys,
             [
@@ -147,7 +149,8 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
             ],
         )
     else:
-        tables = _read_algorithms(inputs)
+        tables, said = _read_algorithms(inputs)
+        notes += said
         keys = ("metric",) if len(tables) > 1 else ()
         cohort = read_table(inputs.clinical, inputs.columns)
         if cohort is not None:
@@ -161,8 +164,11 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
     return ReadInputs(tuple(tables), keys, draws, composite, (*directions, *notes), group)
 
 
-def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
-    """Return a table of all algorithms for each metric; cases are the union, letter case apart."""
+def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]:
+    """Return a table of all algorithms for each metric, and what must be said of their files.
+
+    Cases are the union, letter case apart.
+    """
     names = [one.name for one in inputs.algorithms]
     for name in names:
         if not name or names.count(name) > 1:
@@ -200,10 +206,11 @@ def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
         rows = [places[case_key(case)] for case in columns.cases]
         values[:, rows, at] = columns.values.T
         given[rows, at] = _find_given(columns)
-    return [
+    tables = [
         RankingTable(tuple(names), tuple(spelled.values()), values[at], metric=metric, given=given)
         for at, metric in enumerate(read[0].columns)
     ]
+    return tables, [note for one in read for note in one.notes]
 
 
 def _find_given(columns: CaseColumns) -> list[bool]:

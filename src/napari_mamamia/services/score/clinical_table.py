@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.errors import MissingColumnsError, Remedy
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import overview_job
-from napari_mamamia.io.clinical.rules import parse_id
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.cells import parse_id
 from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.cohort.results import ClinicalTable
 
@@ -73,12 +73,14 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
         f"it as {COLUMNS_FILE} next to the table)",
     )
     lines += _wrap_lines("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
-    raise FormatError(
+    pairs = [(proposal.field, proposal.column) for proposal in seen.proposals]
+    raise MissingColumnsError(
         "\n".join(lines),
-        remedies=(
-            Remedy(command="clinical", values=(str(path),)),
-            Remedy("columns", ("FILE",)),
-        ),
+        str(path),
+        empty,
+        seen.columns,
+        pairs,
+        remedies=(Remedy(command="clinical", values=(str(path),)), Remedy("columns", ("FILE",))),
     )
 
 

@@ -82,7 +82,7 @@ def response_model(
         response=result,
         clinical=described(clinical, cohort, own_cohort),
         resampling=settings.resampling,
-        notes=(*result.cohort.notes, *_say_unanswered(rows, cohort)),
+        notes=(*result.cohort.notes, *read.notes, *_say_unanswered(rows, cohort)),
         cohort=own_cohort,
     )
 

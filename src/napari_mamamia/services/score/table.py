@@ -107,5 +107,6 @@ def score_rows(
     n_cases = len(rows) + len(read.unnamed)
     scored = cohort_numbers(name, rows, tuple(failures), n_cases, settings, cohort)
     definition = settings.metric_definition or read.definition
-    scored = replace(scored, outside=outside, metric_definition=definition)
+    notes = (*scored.notes, *read.notes)
+    scored = replace(scored, outside=outside, metric_definition=definition, notes=notes)
     return with_composites(scored, settings.composites)

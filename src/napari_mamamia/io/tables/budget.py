@@ -1,0 +1,136 @@
+"""How much a table may hold: bytes, rows, columns and cells, whichever library reads its format.
+
+A workbook is a zip of XML: 330 kB can hold 300 MB of text, one cell in the last column stands for
+16,384, and 1.5 MB of zip were 9 GB of memory. Every reader of a table asks here before and while it
+reads, so that one takes less than about 1 GB. A table beyond raises ``ValueError``, of which each
+reader makes a `FormatError` with the file's name.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, BinaryIO, Final
+
+from napari_mamamia.io.files.zip_files import open_zip
+
+TEXT_BYTES: Final = 128 << 20
+"""Of a .csv file and other text: a million rows of 128 bytes."""
+LINE_CHARACTERS: Final = 1 << 20
+MOST_ROWS: Final = 1 << 20
+MOST_COLUMNS: Final = 1 << 14
+"""Source: Excel specifications and limits, 1,048,576 rows by 16,384 columns."""
+MOST_CELLS: Final = 8 << 20
+
+WORKBOOK_BYTES: Final = 512 << 20
+"""Of a workbook's XML, of which a cell takes some 40."""
+SHARED_BYTES: Final = 64 << 20
+"""Of the texts that cells of an .xlsx file share: its library keeps all of them."""
+_FREE_BYTES: Final = 16 << 20
+_MOST_RATIO: Final = 100
+_MOST_SMALL_BYTES: Final = 8 << 20
+"""Our own limits: real tables shrink 5 to 30 times; styles and names have some kB."""
+ROW_BYTES: Final = 16 << 20
+"""Of one row's XML: the libraries keep a row as a tree, ten times as large."""
+_ROW: Final = re.compile(rb"[<:-](row|si)\b")
+_HIDES: Final = re.compile(rb"<!--|<!\[CDATA\[")
+_CHUNK: Final = 1 << 20
+_SHARED: Final = "xl/sharedStrings"
+_LARGE: Final = ("xl/worksheets/", "content.xml")
+_FREE_CELLS: Final = 1 << 20
+_CELL_BYTES: Final = 8
+"""A cell with a value takes more than this of XML; empty ones before it in its row count too."""
+
+
+def most_cells(stream: BinaryIO) -> int:
+    """Return how many cells a workbook of this size may have; the stream is at its start again.
+
+    Raises
+    ------
+    ValueError
+        If the file would unpack to far more than it is, or than a table may hold.
+    zipfile.BadZipFile
+        If it is no whole zip.
+    """
+    with open_zip(stream) as archive:
+        total = 0
+        for part in archive.infolist():
+            total += part.file_size
+            packed = max(part.compress_size, 1)
+            if part.file_size > _FREE_BYTES and part.file_size > _MOST_RATIO * packed:
+                times = part.file_size // packed
+                raise ValueError(f"{part.filename} unpacks to {times} times its size")
+            most = _MOST_SMALL_BYTES
+            if part.filename.startswith(_SHARED):
+                most = SHARED_BYTES
+            elif part.filename.startswith(_LARGE):
+                most = WORKBOOK_BYTES
+            if part.file_size > most:
+                raise ValueError(
+                    f"{part.filename} has {part.file_size >> 20} MB, above the limit of "
+                    f"{most >> 20} MB"
+                )
+            if part.file_size > _FREE_BYTES:
+                with archive.open(part) as content:
+                    _require_short_rows(content, part.filename)
+    if total > WORKBOOK_BYTES:
+        raise ValueError(
+            f"it unpacks to {total >> 20} MB, above the limit of {WORKBOOK_BYTES >> 20} MB"
+        )
+    stream.seek(0)
+    return min(MOST_CELLS, _FREE_CELLS + total // _CELL_BYTES)
+
+
+def _require_short_rows(content: IO[bytes], name: str) -> None:
+    """Raise ValueError where a row of a large part is too long, or could hide where rows begin."""
+    begun = position = 0
+    before = b""
+    while data := content.read(_CHUNK):
+        text = before + data
+        if _HIDES.search(text):
+            raise ValueError(f"{name} has comments between its cells, as no spreadsheet writes")
+        for tag in _ROW.finditer(text):
+            begun = position - len(before) + tag.start()
+        position += len(data)
+        if position - begun > ROW_BYTES:
+            raise ValueError(f"a row of {name} has more than the limit of {ROW_BYTES >> 20} MB")
+        before = text[-16:]
+
+
+class Room:
+    """Counts down the cells that are left to a table."""
+
+    def __init__(self, cells: int = MOST_CELLS) -> None:
+        self._left = cells
+
+    def taken(self, rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
+        """Pass on the rows of a sheet; ValueError where there are too many, or too many cells."""
+        for number, row in enumerate(rows, start=1):
+            self.take(len(row), number)
+            yield row
+
+    def take(self, cells: int, row: int) -> None:
+        """Count cells of a row; ValueError where they, or the rows, are too many."""
+        self._left -= cells
+        if row > MOST_ROWS or self._left < 0:
+            raise ValueError(
+                f"row {row} of a sheet has more rows or empty cells before it than a file "
+                f"of this size can mean (limits: {MOST_ROWS:,} rows, {MOST_CELLS:,} cells)"
+            )
+
+
+def read_text_bytes(stream: BinaryIO) -> bytes:
+    """Return the bytes of a text; ValueError where there are more than a table may hold."""
+    data = stream.read(TEXT_BYTES + 1)
+    if len(data) > TEXT_BYTES:
+        raise ValueError(f"it has more than {TEXT_BYTES >> 20} MB, the limit of a table of text")
+    return data
+
+
+def short_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Pass on the lines of a text; ValueError at one that is longer than a table may have."""
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LINE_CHARACTERS:
+            raise ValueError(
+                f"line {number} has {len(line):,} characters, above the limit of "
+                f"{LINE_CHARACTERS:,}"
+            )
+        yield line

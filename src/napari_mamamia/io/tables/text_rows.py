@@ -1,0 +1,125 @@
+"""The rows of a text table (.csv, .tsv, .txt), however a program or a country writes it.
+
+Between cells stands a comma, semicolon, tab or ``|``; Excel's first line ``sep=;`` says which.
+"""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.io.files.csv_text import from_csv_text
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.files.table_text import decoded
+from napari_mamamia.io.tables.budget import MOST_COLUMNS, Room, read_text_bytes, short_lines
+
+_SEPARATORS: Final = ",;\t|"
+_SEP_LINE: Final = re.compile(r'"?sep=(.)"?[,;\t|"]*\r?\n?', re.IGNORECASE)
+_LOOKED_AT: Final = 40
+"""Lines that tell the separator: a header may stand below 30 titles."""
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """Return a text within the budget of a table, and a sentence where its encoding was guessed.
+
+    Raises
+    ------
+    OSError
+        If the system refuses it.
+    ValueError
+        If it is too large, another kind of file, or in no known encoding.
+    """
+    with open_plain(path) as stream:
+        data = read_text_bytes(stream)
+    if data.startswith(b"PK\x03\x04"):
+        raise ValueError("it is a zip, such as .xlsx or .ods: give it that suffix")
+    return decoded(data)
+
+
+def read_own_rows(path: Path) -> list[Sequence[object]]:
+    """Return all rows of a table that this software wrote, in UTF-8 with commas.
+
+    Raises
+    ------
+    OSError
+        If the system refuses it.
+    ValueError
+        If it is too large, or no UTF-8.
+    csv.Error
+        If quotation marks do not pair.
+    """
+    content, note = read_text(path)
+    if note:
+        raise ValueError(note)
+    return _part_rows(content, ",", f"Reading {path.name}")
+
+
+def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
+    """Give the rows of a text as each separator parts it, the likeliest first.
+
+    A later separator is worth a look where a title stands above the table, which may hold another
+    sign more often. A line ``sep=;`` leaves no choice; its row stays, empty, so that rows keep
+    their numbers.
+
+    Raises
+    ------
+    ValueError
+        If a line, a row or the whole is larger than a table may be.
+    csv.Error
+        If quotation marks do not pair.
+    """
+    report_progress(0, 1, text)
+    first_line = content[: content.find("\n") + 1] or content
+    said = _SEP_LINE.fullmatch(first_line) if len(first_line) < _LOOKED_AT else None
+    if said is not None:
+        rows = _part_rows(content[len(first_line) :], said[1], text)
+        yield [(), *rows]
+        return
+    head = content[: 1 << 16].splitlines()[:_LOOKED_AT]
+    lines = [line for line in head if not line.startswith("#")] or head or [""]
+    likely = sorted(_SEPARATORS, key=lambda sign: _score_separator(lines, sign), reverse=True)
+    first_error: csv.Error | None = None
+    n_parted = 0
+    for separator in [likely[0], *(sign for sign in likely[1:] if sign in content)]:
+        try:
+            rows = _part_rows(content, separator, text)
+        except csv.Error as error:
+            first_error = first_error or error
+        else:
+            n_parted += 1
+            yield rows
+    if first_error is not None and not n_parted:
+        raise first_error
+
+
+def _score_separator(lines: Sequence[str], sign: str) -> tuple[bool, int]:
+    """Return how likely a sign parts the cells: as often in each line, then often in the first."""
+    counts = [line.count(sign) for line in lines if line.strip()] or [0]
+    usual = max(set(counts), key=counts.count)
+    return usual > 0 and counts[0] == usual, counts[0]
+
+
+def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]]:
+    rows = csv.reader(short_lines(_split_lines(content)), delimiter=separator, strict=True)
+    room, parted = Room(), list[Sequence[object]]()
+    for number, row in enumerate(paced(rows, text), start=1):
+        if len(row) > MOST_COLUMNS:
+            raise ValueError(
+                f"row {number} has {len(row):,} cells, above the limit of {MOST_COLUMNS:,}"
+            )
+        room.take(len(row), number)
+        parted.append([from_csv_text(cell) for cell in row])
+    return parted
+
+
+def _split_lines(content: str) -> Iterator[str]:
+    """Give the lines of a text with their ends, without a second copy of it."""
+    if "\n" not in content:
+        content = content.replace("\r", "\n")
+    start = 0
+    while start < len(content):
+        end = content.find("\n", start) + 1 or len(content)
+        yield content[start:end]
+        start = end
