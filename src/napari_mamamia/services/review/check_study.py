@@ -15,13 +15,13 @@ from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.review.desk_files import EVENTS
 from napari_mamamia.io.review.errands import MASKS
-from napari_mamamia.io.review.keys import require_whole_key
+from napari_mamamia.io.review.keys import require_whole_key, signature_fits
 from napari_mamamia.io.review.mask_files import list_changed_masks
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.fold import ReviewState, came_late
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.services.review.look import fold_reading, read_whole
@@ -192,11 +192,12 @@ def verify_study(
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
     problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
-    problems += [Problem("refused", _place_of(state, one.event), one.why) for one in state.refused]
-    problems += _list_conflicts(state)
-    problems += _list_signature_problems(state)
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
+    late, refused = _part_refused(state, store.origin, by_hash, reading.masks)
+    problems += refused
+    problems += _list_conflicts(state)
+    problems += _list_signature_problems(state)
     problems += _list_key_problems(state, by_hash)
     problems += _list_key_files(store)
     report_progress(2, 4, "Reading the images")
@@ -208,7 +209,7 @@ def verify_study(
     signing = [by_hash[one.hash] for one in signatures if one.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
-    notes += _list_open_events(len(events), n_sealed)
+    notes += [*late, *_list_open_events(len(events), n_sealed)]
     return StudyCheck(
         store.origin,
         len(events),
@@ -240,6 +241,21 @@ def _place_of(state: ReviewState, event: Event) -> str:
     return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
+def _part_refused(
+    state: ReviewState, origin: str, by_hash: Mapping[str, Event], masks: frozenset[str]
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the steps that came late, and those that no program writes; neither counts."""
+    late, refused = [], []
+    for one in state.refused:
+        where = _place_of(state, one.event)
+        if came_late(state, origin, one.event, by_hash, masks.__contains__, signature_fits):
+            text = f"it came late and does not count: {one.why}; by what its writer knew it did"
+            late.append(Problem("late", where, text))
+        else:
+            refused.append(Problem("refused", where, one.why))
+    return late, refused
+
+
 def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
     for key, text in state.conflicts:
         yield Problem("conflict", state.study.case(key).case_id, text)
@@ -258,9 +274,12 @@ def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
 def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
     """Yield files whose folder or name says something else than their lines."""
     for name, events in chains.items():
-        for reader in sorted({event.reader for event in events}):
+        for reader, host, session in sorted({event[:3] for event in events}):
             if Path(name).parent.name != reader:
                 text = f"its events are of {reader!r}: somebody moved or renamed it"
+                yield Problem("place", name, text)
+            elif Path(name).name != f"{host}-{session}.jsonl":
+                text = f"its events are of {host}-{session}: somebody copied or renamed it"
                 yield Problem("place", name, text)
 
 
