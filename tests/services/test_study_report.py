@@ -19,6 +19,7 @@ from napari_mamamia.core.review import FilePrint, Meaning
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.io.review.quality_files import queue_text
+from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
@@ -316,8 +317,18 @@ def test_a_study_in_which_nothing_was_read_has_a_report(tmp_path):
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
 
 
+def sit_down_as_lea(home, folder, here):
+    """Return her desk on another computer, to which she brought her key."""
+    (key,) = home.rglob("lea.key.json")
+    (here / "s1").mkdir(parents=True)
+    shutil.copy(key, here / "s1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "_COST", 1 << 15)  # as it was made
+        return StudyDesk(folder, "lea", here, "correct horse")
+
+
 def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_path):
-    desk = StudyDesk(home / "STUDY", "lea", tmp_path)
+    desk = sit_down_as_lea(home, home / "STUDY", tmp_path)
     desk.look()
     look = look_at_quality(desk)
     assert [(one.case_id, one.has_error) for one in look.rows] == [
@@ -342,6 +353,6 @@ def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_p
 def test_a_queue_that_was_changed_is_told_and_not_followed(home, tmp_path):
     shutil.copytree(home / "STUDY", tmp_path / "STUDY")
     (tmp_path / "STUDY" / ORDER).write_text("{}")
-    look = look_at_quality(StudyDesk(tmp_path / "STUDY", "lea", tmp_path / "home"))
+    look = look_at_quality(sit_down_as_lea(home, tmp_path / "STUDY", tmp_path / "home"))
     assert look.rows == ()
     assert "as it was frozen" in look.says[0]

@@ -545,7 +545,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once
-    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea"))
+    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea", passphrase="three small words"))
     assert (look.digits, look.counts) == (short_key(study.lead_keys[0].key), True)
     frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)

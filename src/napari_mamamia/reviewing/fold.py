@@ -219,7 +219,7 @@ def came_late(
         begin = max(begun, key=attrgetter("seq"), default=None)
         known = known if begin is None else [begin.hash]
     past = list_past(by_hash, known)
-    events = [one for one in state.case(key).events if one.hash in past]
+    events = [one for one in state.case(case.key).events if one.hash in past]
     looks = order_of_looks(state.study.tasks, state.study.plan.mode)
     roles = {one.reader_id: frozenset(one.roles) for one in state.study.readers}
     run = CaseFold(state.study, origin, case, looks, roles, state.keys, has_mask, check)

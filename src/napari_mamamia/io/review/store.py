@@ -302,6 +302,9 @@ class FolderStore:
                     continue
                 with suppress(OSError):
                     AppendFile(path, keep=True).close()  # nobody else is at it
+                    if not path.stat().st_size:
+                        path.unlink()
+                        continue
                     copy = self._home / COPY / EVENTS / name
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     path.replace(copy)

@@ -1,7 +1,7 @@
 """Where a study stands, and whether it is what it was: status, verification, audit trail."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +22,9 @@ from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 from napari_mamamia.reviewing.fold import ReviewState, came_late
-from napari_mamamia.reviewing.signatures import short_key
-from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.signatures import enter_message, seal_of, short_key
+from napari_mamamia.reviewing.states import SIGNED_ACTS, Act, CaseState
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.study_form import list_changed_files
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
@@ -200,6 +201,8 @@ def verify_study(
     problems += _list_signature_problems(state)
     problems += _list_key_problems(state, by_hash)
     problems += _list_key_files(store)
+    entries, unproven = _check_entries(state, store.origin, chains, by_hash)
+    problems += entries
     report_progress(2, 4, "Reading the images")
     if images is not None:
         problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
@@ -209,7 +212,7 @@ def verify_study(
     signing = [by_hash[one.hash] for one in signatures if one.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
-    notes += [*late, *_list_open_events(len(events), n_sealed)]
+    notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]
     return StudyCheck(
         store.origin,
         len(events),
@@ -398,6 +401,66 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
                 f"alone: one of them may have been put in later; {_UNBOUND}"
             )
             yield Problem("key", state.name(key.reader), text)
+
+
+def _check_entries(
+    state: ReviewState,
+    origin: str,
+    chains: Mapping[str, Sequence[Event]],
+    by_hash: Mapping[str, Event],
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the sessions under a name whose key says otherwise, and those without a key.
+
+    Who has entered with a key does so ever after. A session without one that says not to know of
+    that is a note: so are those of earlier versions, and of before the key counted.
+    """
+    keys = {one.key: one for one in state.keys if one.by}
+    proven: dict[str, set[str]] = {}
+    wrong, without = [], []
+    for name, chain in chains.items():
+        for event in chain:
+            if event.body.get("act") != Act.ENTER or "proof" not in event.body:
+                continue
+            why = _find_wrong_proof(event, origin, keys, by_hash)
+            if why:
+                wrong.append(Problem("entry", name, why))
+            else:
+                proven.setdefault(event.reader, set()).add(event.hash)
+    for name, chain in chains.items():
+        own = proven.get(chain[0].reader, set())
+        acts = [one for one in chain if one.body.get("act") not in {Act.ENTER, *SIGNED_ACTS}]
+        is_shown = any(one.hash in own and one.seq < acts[0].seq for one in chain) if acts else True
+        if not own or is_shown:
+            continue
+        person = state.name(chain[0].reader)
+        if own & list_past(by_hash, _list_before(chain[0])):
+            text = f"it is under the name of {person}, who enters with a key, and shows none"
+            wrong.append(Problem("entry", name, text))
+        else:
+            text = (
+                f"it is under the name of {person} and shows no key: it began before {person} "
+                "entered with one, or somebody else wrote it"
+            )
+            without.append(Problem("entry", name, text))
+    return wrong, without
+
+
+def _find_wrong_proof(
+    event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
+) -> str:
+    """Return why a session was not entered by the holder of a key, "" where it was."""
+    digits, signature = event.body.get("key"), event.body.get("proof")
+    key = keys.get(str(digits))
+    if key is None or key.reader != event.reader:
+        return "it is entered with a key that is not this reader's, or does not count"
+    message = enter_message(origin, *event[:3], seal_of(event.prev, event.seen))
+    if not signature_fits(key.key, str(signature), message):
+        return "the signature that it is entered with does not fit"
+    past = list_past(by_hash, _list_before(event)) if key.ended else set()
+    ends = (by_hash[one].body for one in past)
+    if any(one.get("act") == Act.REVOKE and one.get("key") == key.key for one in ends):
+        return f"it is entered with a key that was ended {key.ended}"
+    return ""
 
 
 def _list_key_files(store: FolderStore) -> Iterator[Problem]:

@@ -12,10 +12,12 @@ from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.plan_study import FreezeWish, StudyWish, WishError
+from napari_mamamia.services.review.session import ProofNeededError
 from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.cases.listing import Listing
@@ -55,6 +57,10 @@ _LEFT: Final = tr(
     "The study {} was left before its folder answered. What you did is kept on this computer and "
     "sent when you open the study here again. A case that you had taken is yours here at once, for "
     "others it is free after 30 minutes."
+)
+_KEY_NEEDED: Final = tr(
+    "The key of {} counts in this study, so nobody begins under this name without it. Type its "
+    "passphrase."
 )
 _ONE_STUDY: Final = tr(
     "This window reads the study {}. To read another one start another window: "
@@ -291,8 +297,8 @@ class ReviewFlow(WindowPart):
         if is_given or is_there:
             self.sit_down(remembered)
 
-    def sit_down(self, who: str) -> None:
-        """Begin as a person of the study that was chosen."""
+    def sit_down(self, who: str, passphrase: str = "") -> None:
+        """Begin as a person of the study that was chosen, with the key where one counts."""
         folder = self._folder
         if folder is None or self.desk is not None or not who:
             return
@@ -301,11 +307,22 @@ class ReviewFlow(WindowPart):
         def take(opened: DeskOpened) -> None:
             self._editing.save_if_needed(lambda saved: self._take_desk(opened, all_saved=saved))
 
+        doing = tr("Opening the study {name}", name=folder.name)
+
+        def ask(error: Exception) -> None:
+            if isinstance(error, ProofNeededError):
+                self.page.ask_key(_KEY_NEEDED.format(who))
+            elif isinstance(error, WrongPassphraseError):
+                self.page.ask_key(plain_text(error))
+            else:
+                self._notifier.fail(doing, error)
+
         self._jobs.start(
             _BEGIN,
-            tr("Opening the study {name}", name=folder.name),
-            lambda: open_desk(folder, who),
+            doing,
+            lambda: open_desk(folder, who, passphrase),
             take,
+            failed=ask,
             discard=lambda opened: opened.desk.close(),
         )
 
