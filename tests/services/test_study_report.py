@@ -18,8 +18,8 @@ from napari_mamamia.core.quality import Queue, QueuePlace
 from napari_mamamia.core.review import FilePrint, Meaning
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review import keys
+from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row

@@ -1,7 +1,6 @@
 """Page Review at work: a study is opened, somebody sits down, and the folder is looked at."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -9,7 +8,6 @@ from typing import Final, TypeVar
 from qtpy.QtCore import QCoreApplication, QEvent, QTimer, Signal
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.keys import WrongPassphraseError
@@ -262,7 +260,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study; who is given, or remembered on this computer, sits down at once."""
+        """Open a study; who is given sits down at once, a remembered name is proposed."""
         self.shown_wanted.emit()
         if self.desk is not None:
             if self.desk.folder != folder:
@@ -294,7 +292,7 @@ class ReviewFlow(WindowPart):
             return
         is_there = case_key(remembered.strip()) in map(case_key, people)
         self.page.show_entry(str(self._folder), people, remembered if is_there else "")
-        if is_given or is_there:
+        if is_given:
             self.sit_down(remembered)
 
     def sit_down(self, who: str, passphrase: str = "") -> None:
@@ -341,7 +339,6 @@ class ReviewFlow(WindowPart):
         self._session.study = opened.look.study
         self._session.set_blinding(Blinding(before.hidden | desk.blinding.hidden))
         self._readers.fix(desk.reader.reader_id, opened.look.person)
-        self._remember_name(opened.look.person)
         self.desk = desk
         self.page.form.set_form(desk.form)
         if opened.protocol is not None:
@@ -352,16 +349,6 @@ class ReviewFlow(WindowPart):
         self.page.show_look(opened.look)
         self._timer.start()
         self.look()
-
-    def _remember_name(self, name: str) -> None:
-        """Remember the name on this computer; nothing depends on it."""
-        try:
-            before = self._services.load_preferences()
-            self._services.save_preferences(replace(before, reader=name))
-        except MamamiaError as error:
-            self._notifier.warn(
-                tr("Your name is used now but not remembered: {error}", error=error)
-            )
 
     # -------------------------------------------------------------------- looking
 

@@ -128,7 +128,7 @@ class ReviewPage(QWidget):
         self.begin = button(
             "review_begin",
             tr("Begin"),
-            tr("Begins as this person; the name is remembered on this computer"),
+            tr("Begins as this person, in this window alone"),
             self._choose_person,
         )
         self.secret: QLineEdit = named(
