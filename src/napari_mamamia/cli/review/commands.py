@@ -410,6 +410,7 @@ def report(
         int, typer.Option("--pictures", parser=_PICTURES, help="Disagreements with a picture.")
     ] = 12,
     bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a study as one page to print; exit 3 if anything is wrong. OUT/report.html."""
@@ -417,7 +418,7 @@ def report(
 
     store = open_study(study, out)
     _require_sight(store, reader, unblind, passphrase_file, "report")
-    choice = ReportChoice(names, by_reader, images, pictures, bootstrap)
+    choice = ReportChoice(names, by_reader, images, pictures, bootstrap, seed)
     result = run(partial(write_study_report, store, out, choice, overwrite=overwrite))
     print(f"Report: {result.path}")
     for text in result.problems:

@@ -13,8 +13,6 @@ from napari_mamamia.services.review.study_form import load_study_form, load_stud
 from napari_mamamia.services.review.unblinding import note_sight
 from napari_mamamia.services.review.veil import veil_store
 
-_N_RESAMPLES: Final = 200
-"""For a look: the command and the report draw more."""
 _STILL_READS: Final = (
     "Not shown while you still have cases of your own to read: you would no longer be blind."
 )
@@ -97,6 +95,6 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     store = FolderStore(desk.folder, review_folder())
     veil_store(store)
     form = store.read_frozen(load_study_form)
-    result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
+    result = measure_agreement(store, None, list_orders(form, ()))
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
     return (*agreement_lines(result, form), *result.notes, *left_out)
