@@ -247,7 +247,7 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     for passphrase, computer, why in (
         ("", home / who, "nobody else may act under the name"),
         ("another one", home / who, "expected the passphrase of the key"),
-        (WORDS, elsewhere, "there is none on this computer"),
+        (WORDS, elsewhere, "it is not on this computer: work where it was made"),
     ):
         with pytest.raises((CaseError, FormatError), match=why):
             StudyDesk(share, who, computer, passphrase)

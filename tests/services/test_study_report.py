@@ -1,6 +1,7 @@
 """The report of a study: what it tells, whom it names, and what it survives."""
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.review_study import study, write_study
 from tests.scoring.test_leaderboard import BROWSER, measure
 
@@ -23,11 +25,13 @@ from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
+from napari_mamamia.services.review.agreement.agree import measure_agreement
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
 from napari_mamamia.services.review.report.reader_codes import make_labels
 from napari_mamamia.services.review.report.study_report import (
+    DEFAULT,
     ReportChoice,
     count_other_forms,
     make_study_page,
@@ -315,6 +319,23 @@ def test_a_study_in_which_nothing_was_read_has_a_report(tmp_path):
     text = render_page(page)
     assert "Nothing was signed." in text
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
+
+
+def test_page_and_window_have_the_intervals_of_the_command(home, store, tmp_path):
+    """They were drawn by two seeds, and of the window by another number of resamples."""
+    command = mamamia(
+        *("review", "agreement", home / "STUDY", "--out", tmp_path / "agreement"),
+        *("--reader", "ben", "--unblind", "test"),
+    )
+    assert command.returncode == 0, command.stderr
+    made = json.loads((tmp_path / "agreement" / "agreement.json").read_text())
+    assert (made["masks"]["dsc"]["low"], made["masks"]["dsc"]["high"]) != (None, None)
+    for settings in ({}, {"n_resamples": DEFAULT.n_resamples, "seed": DEFAULT.seed}):
+        result = measure_agreement(store, **settings)
+        for name in ("dsc", "hd95_mm", "nsd"):
+            number = getattr(result.masks, name)
+            assert made["masks"][name]["low"] == pytest.approx(number.low, abs=1e-9)
+            assert made["masks"][name]["high"] == pytest.approx(number.high, abs=1e-9)
 
 
 def sit_down_as_lea(home, folder, here):

@@ -112,23 +112,16 @@ class ReviewSession:
         WrongPassphraseError
             If the passphrase does not open the key.
         CaseError
-            Without a passphrase, or if the key on this computer does not count.
-        FormatError
-            If there is no key on this computer.
+            Without a passphrase, or as `read_counting_key`.
         """
         if self._is_proven:
             return
+        public = self.read_counting_key()
         if not passphrase:
             raise ProofNeededError(
                 f"expected the passphrase of the key of {self.reader.name}, since that key counts "
                 "in this study and nobody else may act under the name, got none: give it (in a "
                 "terminal --passphrase-file FILE, in a script passphrase=...)"
-            )
-        public = read_public_key(self.key_file)
-        if not any(one.key == public and one.counts for one in self._list_keys()):
-            raise CaseError(
-                f"expected the key of {self.reader.name} that counts, but the one on this "
-                "computer does not: let a lead countersign it, or work where the other one is"
             )
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
         about = self.store.claim_holder(self.reader.reader_id)
@@ -136,6 +129,31 @@ class ReviewSession:
         proof = sign_with(self.key_file, passphrase, message)
         self._enter(seen - {prev}, key=public, proof=proof)
         self._is_proven = True
+
+    def read_counting_key(self) -> str:
+        """Return this person's public key that counts, as it lies on this computer.
+
+        Raises
+        ------
+        CaseError
+            If there is none here, or another one.
+        FormatError
+            If its file is damaged.
+        """
+        name = self.reader.name
+        if not self.key_file.exists():
+            raise CaseError(
+                f"expected the key of {name} at {self.key_file}, since it counts in this study and "
+                "nobody else may act under the name, but it is not on this computer: work where it "
+                "was made, bring a copy of the file from there, or give your own name"
+            )
+        public = read_public_key(self.key_file)
+        if not any(one.key == public and one.counts for one in self._list_keys()):
+            raise CaseError(
+                f"expected the key of {name} that counts, but the one on this computer does not: "
+                "let a lead countersign it, or work where the other one is"
+            )
+        return public
 
     def _list_keys(self) -> Iterator[KeyView]:
         return (one for one in self.state.keys if one.reader == self.reader.reader_id)

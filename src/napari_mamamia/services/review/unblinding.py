@@ -65,9 +65,7 @@ def require_sight(
     ------
     CaseError
         If the study is blind and nobody says who asks, or that person needs a reason and gives
-        none, or the passphrase is not the one of the key.
-    FormatError
-        If the key is not on this computer.
+        none, the key is not on this computer, or the passphrase is not the one of the key.
     """
     shown = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not shown.is_blind:
@@ -79,6 +77,7 @@ def require_sight(
         raise CaseError(f"expected the name of who asks, since {why}, got none: add --reader NAME")
     session = ReviewSession(store, who, home)
     if session.needs_proof:
+        session.read_counting_key()  # nobody types a passphrase for a key that is not here
         session.prove(ask())
     if not reason.strip() and not has_sight(session):
         is_judge = any(role in session.reader.roles for role in _JUDGES)
