@@ -229,6 +229,17 @@ def test_who_has_a_key_enters_with_it_and_nobody_else_does(share, clean, asker, 
     folder = Path(shutil.copytree(share, tmp_path / "unknowing"))
     act_as(folder, tmp_path / "home unknowing", "lea", seen=[])
     assert "shows no key" in "".join(one.text for one in asker.check(folder).notes)
+    # A step of such a session is late as long as Ana never entered with her key, and fails then.
+    folder = Path(shutil.copytree(share, tmp_path / "pretending"))
+    store = FolderStore(folder, tmp_path / "home pretending", host="thief", session="1")
+    store.append("ana", {"act": "enter"})
+    store.append("ana", {"act": "claim", "case": "c0001", "round": 1})
+    store.close()
+    assert asker.problems(folder) == []
+    ana = at_work(folder, people, "ana", "2")
+    ana.remark("c0001", "mine")
+    ana.close()
+    assert asker.problems(folder) == ["refused: the case is signed already"]
     # With the key she acts as before, and what she signs needs no further proof.
     lea = at_work(share, people, "lea", "2")
     lea.remark("c0001", "mine")

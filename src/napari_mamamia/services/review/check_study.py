@@ -1,7 +1,7 @@
 """Where a study stands, and whether it is what it was: status, verification, audit trail."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -195,13 +195,13 @@ def verify_study(
     problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
-    late, refused = _part_refused(state, store.origin, by_hash, reading.masks)
+    entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
+    late, refused = _part_refused(state, store.origin, by_hash, reading.masks, keyless)
     problems += refused
     problems += _list_conflicts(state)
     problems += _list_signature_problems(state)
     problems += _list_key_problems(state, by_hash)
     problems += _list_key_files(store)
-    entries, unproven = _check_entries(state, store.origin, chains, by_hash)
     problems += entries
     report_progress(2, 4, "Reading the images")
     if images is not None:
@@ -245,13 +245,23 @@ def _place_of(state: ReviewState, event: Event) -> str:
 
 
 def _part_refused(
-    state: ReviewState, origin: str, by_hash: Mapping[str, Event], masks: frozenset[str]
+    state: ReviewState,
+    origin: str,
+    by_hash: Mapping[str, Event],
+    masks: frozenset[str],
+    keyless: Collection[tuple[str, str, str]],
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return the steps that came late, and those that no program writes; neither counts."""
+    """Return the steps that came late, and those that no program writes; neither counts.
+
+    Nothing is late in the sessions of `keyless`: whose they are is not proven.
+    """
     late, refused = [], []
     for one in state.refused:
         where = _place_of(state, one.event)
-        if came_late(state, origin, one.event, by_hash, masks.__contains__, signature_fits):
+        is_known = one.event[:3] not in keyless
+        if is_known and came_late(
+            state, origin, one.event, by_hash, masks.__contains__, signature_fits
+        ):
             text = f"it came late and does not count: {one.why}; by what its writer knew it did"
             late.append(Problem("late", where, text))
         else:
@@ -408,15 +418,17 @@ def _check_entries(
     origin: str,
     chains: Mapping[str, Sequence[Event]],
     by_hash: Mapping[str, Event],
-) -> tuple[list[Problem], list[Problem]]:
+) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
     """Return the sessions under a name whose key says otherwise, and those without a key.
 
-    Who has entered with a key does so ever after. A session without one that says not to know of
-    that is a note: so are those of earlier versions, and of before the key counted.
+    The latter also as reader, computer and session. Who has entered with a key does so ever after.
+    A session without one that says not to know of that is a note: so are those of earlier versions,
+    and of before the key counted.
     """
     keys = {one.key: one for one in state.keys if one.by}
     proven: dict[str, set[str]] = {}
     wrong, without = [], []
+    keyless: set[tuple[str, str, str]] = set()
     for name, chain in chains.items():
         for event in chain:
             if event.body.get("act") != Act.ENTER or "proof" not in event.body:
@@ -432,6 +444,7 @@ def _check_entries(
         is_shown = any(one.hash in own and one.seq < acts[0].seq for one in chain) if acts else True
         if not own or is_shown:
             continue
+        keyless.add(chain[0][:3])
         person = state.name(chain[0].reader)
         if own & list_past(by_hash, _list_before(chain[0])):
             text = f"it is under the name of {person}, who enters with a key, and shows none"
@@ -442,7 +455,7 @@ def _check_entries(
                 "entered with one, or somebody else wrote it"
             )
             without.append(Problem("entry", name, text))
-    return wrong, without
+    return wrong, without, keyless
 
 
 def _find_wrong_proof(
