@@ -1,5 +1,7 @@
 """`mamamia site evaluate` as a site's engineer runs it."""
 
+import json
+
 import pytest
 from tests.cli.warm_program import mamamia
 from tests.services.challenge_world import write_references, write_team
@@ -30,3 +32,28 @@ def test_what_is_left_out_is_named_and_the_exit_code_says_so(site):
     assert answer.returncode == 3, answer.stderr
     assert "failed: C_03: left out: " in answer.stderr
     assert "10 case(s)" in answer.stdout
+
+
+def test_our_own_predictions_need_no_digest_and_cases_under_two_keys_are_told(
+    tmp_path, small_data_set
+):
+    predicted = mamamia("predict", small_data_set, "--out", tmp_path / "kinetic")
+    assert predicted.returncode == 0, predicted.stderr
+    reference = small_data_set / "segmentations" / "expert"
+    for site, prediction in (("GUM", "kinetic"), ("HCB", "kinetic")):
+        place = ("--site", site, "--key", tmp_path / f"{site}.key", "--out", tmp_path / site)
+        answer = mamamia(
+            *("site", "evaluate", "--reference", reference, *place),
+            *("--prediction", f"kinetic={tmp_path / prediction}"),
+        )
+        assert answer.returncode == 0, answer.stderr
+    codes = [
+        {row["code"] for row in json.loads((tmp_path / site).read_text())["rows"]}
+        for site in ("GUM", "HCB")
+    ]
+    assert codes[0].isdisjoint(codes[1])
+    merged = mamamia("site", "merge", tmp_path / "GUM", tmp_path / "HCB", "--out", tmp_path / "out")
+    assert merged.returncode == 0, merged.stderr
+    assert "3 of 3 case(s) of HCB have the very numbers of GUM" in merged.stdout
+    told = json.loads((tmp_path / "out" / "sites.json").read_text())["notes"]
+    assert any("they count twice here" in note for note in told)

@@ -45,10 +45,10 @@ def test_a_whole_study_by_command_opens_no_socket(small_data_set, tmp_path):
         ("key", "STUDY", "--reader", "Ana", *words),
         ("status", "STUDY", "--out", "said"),
         ("verify", "STUDY", "--images", small_data_set, "--out", "said"),
-        ("audit", "STUDY", "--out", "said", "--reader", "Lea"),
-        ("agreement", "STUDY", "--out", "agreement", "--reader", "Lea"),
-        ("export", "STUDY", "--out", "EXPORT", "--format", "masks", "--reader", "Lea"),
-        ("report", "STUDY", "--out", "report", "--reader", "Lea"),
+        ("audit", "STUDY", "--out", "said", "--reader", "Lea", *words),
+        ("agreement", "STUDY", "--out", "agreement", "--reader", "Lea", *words),
+        ("export", "STUDY", "--out", "EXPORT", "--format", "masks", "--reader", "Lea", *words),
+        ("report", "STUDY", "--out", "report", "--reader", "Lea", *words),
     ]
     done = run_filtered(tmp_path, [("review", *one) for one in review])
     assert done.stdout.count("ended 0\n") == len(review), done.stdout[-3000:] + done.stderr[-3000:]

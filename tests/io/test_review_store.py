@@ -274,7 +274,10 @@ def test_a_kill_between_mask_and_event_harms_nothing(tmp_path, at, before, after
     assert state.case("c0001").state is after
     assert (state.refused, state.waiting, other.read().problems) == ((), (), ())
     assert again.unsent == 0
-    assert list((tmp_path / "home").rglob("*.jsonl")) == []
+    assert list((tmp_path / "home" / "s1" / "events").rglob("*.jsonl")) == []
+    # What was done here stays known here, in the copy.
+    (copied,) = (tmp_path / "home" / "s1" / "copy" / "events").rglob("*.jsonl")
+    assert copied.read_bytes() == (folder / "events" / "ana" / copied.name).read_bytes()
 
 
 def test_an_event_whose_mask_was_lost_waits_and_is_told(tmp_path):

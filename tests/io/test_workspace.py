@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.workspace.workspace import StoredMask, Workspace, file_name
 
@@ -124,3 +125,17 @@ def test_the_cases_of_a_model_are_its_mask_files(tmp_path):
         (folder / name).touch()
     assert workspace.case_ids("prediction", "kinetic") == {"A", "B"}
     assert folder.parent == workspace.predictions
+
+
+def test_people_are_all_who_left_something_in_the_workspace(tmp_path):
+    root = tmp_path / "work"
+    for folder, name in (
+        ("refined", "Ana"), ("findings", "Ben"), ("measurements", "Cem"), ("case_tags", "Ana"),
+        ("case_tags", "Dora"), ("predictions", "model"), ("refined", ".tmp"),
+    ):  # fmt: skip
+        (root / folder / name).mkdir(parents=True)
+    (root / "refined" / "note.txt").touch()
+    assert Workspace(root).people() == ("Ana", "Ben", "Cem", "Dora")
+    assert Workspace(root / "none").people() == ()
+    blind = Workspace(root, blinding=ALL_HIDDEN, reader="Ben")
+    assert blind.people() == ("Ben",)

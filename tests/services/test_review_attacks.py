@@ -26,6 +26,7 @@ from napari_mamamia.io.workspace import event_store
 from napari_mamamia.io.workspace.event_order import list_past, merge_events
 from napari_mamamia.services.review import vouching
 from napari_mamamia.services.review.check_study import find_status, verify_study
+from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.session import ReviewSession
 
@@ -48,9 +49,11 @@ def cheap_keys():
 
 
 def at_work(folder, home, who, session="1"):
-    return ReviewSession(
-        FolderStore(folder, home / who, host=who, session=session), who, home / who
-    )
+    store = FolderStore(folder, home / who, host=who, session=session)
+    one = ReviewSession(store, who, home / who)
+    if one.needs_proof and one.key_file.exists():
+        one.prove(WORDS)
+    return one
 
 
 def make_study(folder, home, *, binds=True, name="s1"):
@@ -184,6 +187,87 @@ def test_what_nobody_attacked_is_clean_and_verify_says_what_no_signature_holds(s
     assert not [one for one in check.notes if "binds no lead's key" in one.text]
 
 
+# --------------------------------------------------------------- under another's name
+
+
+def act_as(share, home, who, **entry):
+    """Let somebody begin a session under a name with whatever entry."""
+    store = FolderStore(share, home, host="thief", session="1")
+    session = ReviewSession(store, who, home)
+    with pytest.raises(CaseError, match="nobody else may act under the name"):
+        session.remark("c0001", "x")
+    heads = [chain[-1].hash for chain in store.read().chains.values()]
+    seen = entry.pop("seen", heads)
+    store.append(who, {"act": "enter", **entry}, seen)
+    store.append(who, {"act": "note", "case": "c0001", "round": 1, "text": "so"}, seen)
+    store.close()
+
+
+def test_who_has_a_key_enters_with_it_and_nobody_else_does(share, clean, asker, tmp_path):
+    """Everybody can check it: the program that lets one in without it is found by `verify`."""
+    people = Path(shutil.copytree(clean[1], tmp_path / "people"))
+    before = asker.check(share)
+    assert [one for one in before.notes if one.kind == "entry"] == []
+    events = [one for chain in opened_chains(share, tmp_path) for one in chain]
+    proven = [one for one in events if one.body["act"] == "enter" and "proof" in one.body]
+    assert {one.reader for one in proven} == {"lea", "jo"}  # bound; the others made theirs later
+    lea = next(one.body for one in proven if one.reader == "lea")
+    foreign = keys.make_key(tmp_path / "foreign.key.json", WORDS)
+    forged = {
+        "nothing": {},
+        "her entry from elsewhere": {"key": lea["key"], "proof": lea["proof"]},
+        "a key of one's own": {"key": foreign, "proof": "00" * 64},
+        "her key and no signature": {"key": lea["key"], "proof": ""},
+        "no text": {"key": 7, "proof": ["x"]},
+    }
+    for what, entry in forged.items():
+        folder = Path(shutil.copytree(share, tmp_path / what))
+        act_as(folder, tmp_path / f"home {what}", "lea", **entry)
+        found = [one for one in asker.problems(folder) if one.startswith("entry:")]
+        assert found, what
+    # A session that says not to know of any of hers looks like one of an earlier version.
+    folder = Path(shutil.copytree(share, tmp_path / "unknowing"))
+    act_as(folder, tmp_path / "home unknowing", "lea", seen=[])
+    assert "shows no key" in "".join(one.text for one in asker.check(folder).notes)
+    # A step of such a session is late as long as Ana never entered with her key, and fails then.
+    folder = Path(shutil.copytree(share, tmp_path / "pretending"))
+    store = FolderStore(folder, tmp_path / "home pretending", host="thief", session="1")
+    store.append("ana", {"act": "enter"})
+    store.append("ana", {"act": "claim", "case": "c0001", "round": 1})
+    store.close()
+    assert asker.problems(folder) == []
+    ana = at_work(folder, people, "ana", "2")
+    ana.remark("c0001", "mine")
+    ana.close()
+    assert asker.problems(folder) == ["refused: the case is signed already"]
+    # With the key she acts as before, and what she signs needs no further proof.
+    lea = at_work(share, people, "lea", "2")
+    lea.remark("c0001", "mine")
+    lea.close()
+    assert asker.check(share).problems == ()
+
+
+def opened_chains(share, tmp_path):
+    return FolderStore(share, tmp_path / "look", host="x", session="1").read().chains.values()
+
+
+@pytest.mark.parametrize("who", ["lea", "ana"])
+def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, tmp_path, who):
+    before = {path: path.read_bytes() for path in event_files(share)}
+    home, elsewhere = Path(shutil.copytree(clean[1], tmp_path / "people")), tmp_path / "elsewhere"
+    for passphrase, computer, why in (
+        ("", home / who, "nobody else may act under the name"),
+        ("another one", home / who, "expected the passphrase of the key"),
+        (WORDS, elsewhere, "it is not on this computer: work where it was made"),
+    ):
+        with pytest.raises((CaseError, FormatError), match=why):
+            StudyDesk(share, who, computer, passphrase)
+    assert {path: path.read_bytes() for path in event_files(share)} == before
+    desk = StudyDesk(share, who, home / who, WORDS)
+    assert desk.look().person.startswith(who.title())
+    desk.close()
+
+
 # --------------------------------------------------------------------- a byte
 
 
@@ -218,8 +302,10 @@ def test_thousands_of_flipped_bits_are_found(share, asker):
     assert list_unnoticed(share, asker, 4000, 2) == []
 
 
-def test_a_flipped_bit_of_what_waits_on_this_computer_is_found(share, tmp_path):
+def test_a_flipped_bit_of_what_waits_on_this_computer_is_found(share, clean, tmp_path):
     home, rng = tmp_path / "ana", random.Random(3)
+    (home / "s1").mkdir(parents=True)
+    shutil.copy(clean[1] / "ana" / "s1" / "ana.key.json", home / "s1")
     ana = at_work(share, tmp_path, "ana", "7")
     ana.remark("c0001", "first")
     share.rename(tmp_path / "AWAY")

@@ -237,6 +237,57 @@ def test_the_same_cases_under_another_site_are_refused(first):
         require_equal([first, replace(first, site="HCB")])
 
 
+def find_doubles(*files):
+    return [note for note in join_sites(files).notes if "count twice" in note]
+
+
+def test_the_same_cases_under_two_keys_are_told(world, first, tmp_path):
+    """Codes of two keys tell nothing: the values of all models do, to the last digit."""
+    other = evaluated(world, tmp_path / "s.json", site="HCB", key=tmp_path / "other.key")
+    require_equal([first, other])
+    (note,) = find_doubles(first, other)
+    assert note.startswith(f"{N} of {N} case(s) of HCB have the very numbers of GUM")
+    one_model = replace(
+        other,
+        models=other.models[1:],
+        rows=tuple(row for row in other.rows if row.model == "b"),
+        numbers=tuple(one for one in other.numbers if one.model == "b"),
+    )
+    assert find_doubles(first, one_model)[0].startswith(f"{N} of {N} case(s)")
+    some = {row.code for row in other.rows[:3]}
+    some_rows = tuple(row for row in other.rows if row.code in some)
+    assert find_doubles(first, replace(other, rows=some_rows))[0].startswith(f"3 of {N} case(s)")
+    without = replace(other, rows=())
+    assert find_doubles(first, without)[0].startswith("all cases of HCB together")
+    assert len(find_doubles(first, other, replace(without, site="KAU"))) == 3
+    apart = replace(
+        other,
+        models=tuple(replace(one, name=f"{one.name}2") for one in other.models),
+        rows=tuple(replace(one, model=f"{one.model}2") for one in other.rows),
+        numbers=tuple(replace(one, model=f"{one.model}2") for one in other.numbers),
+    )
+    assert find_doubles(first, apart)[0].startswith(f"{N} of {N} case(s)")
+
+
+def test_other_cases_are_not_told_as_the_same(world, first, tmp_path):
+    other = evaluated(world, tmp_path / "s.json", site="HCB", key=tmp_path / "other.key")
+    moved = tuple(
+        replace(row, values=tuple(value * 0.999 for value in row.values)) for row in other.rows
+    )
+    numbers = tuple(replace(one, mean=one.mean * 0.999) for one in other.numbers)
+    assert find_doubles(first, replace(other, rows=moved, numbers=numbers)) == []
+    # of one model in two the same, or at an end of the range, as where nothing was found
+    half = tuple(
+        row if row.model == "a" else replace(row, values=(0.1234, 0.5)) for row in other.rows
+    )
+    assert find_doubles(first, replace(other, rows=half, numbers=numbers)) == []
+    ends = tuple(replace(row, values=(0.0, 1.0)) for row in other.rows)
+    empty = [replace(one, rows=ends, numbers=()) for one in (first, other)]
+    assert find_doubles(replace(empty[0], numbers=first.numbers), empty[1]) == []
+    another = tuple(replace(one, digest=one.digest[::-1][:-1] + "0") for one in other.models)
+    assert find_doubles(first, replace(other, models=another)) == []
+
+
 def test_no_end_lies_beyond_the_metrics_range():
     pooled = pool_means([0.94, 0.88], [0.1, 0.2], [18, 18], (0.0, 1.0))
     assert pooled.high == 1.0

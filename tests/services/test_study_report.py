@@ -1,6 +1,7 @@
 """The report of a study: what it tells, whom it names, and what it survives."""
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.review_study import study, write_study
 from tests.scoring.test_leaderboard import BROWSER, measure
 
@@ -18,15 +20,20 @@ from napari_mamamia.core.quality import Queue, QueuePlace
 from napari_mamamia.core.review import FilePrint, Meaning
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
+from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
+from napari_mamamia.services.review.agreement.agree import measure_agreement
+from napari_mamamia.services.review.agreement.agreement_output import save_agreement
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.services.review.report import study_report
 from napari_mamamia.services.review.report.reader_codes import make_labels
 from napari_mamamia.services.review.report.study_report import (
+    DEFAULT,
     ReportChoice,
     count_other_forms,
     make_study_page,
@@ -316,8 +323,49 @@ def test_a_study_in_which_nothing_was_read_has_a_report(tmp_path):
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
 
 
+def test_page_and_window_have_the_intervals_of_the_command(home, store, tmp_path, monkeypatch):
+    """They were drawn by two seeds, and of the window by another number of resamples."""
+    command = mamamia(
+        *("review", "agreement", home / "STUDY", "--out", tmp_path / "agreement"),
+        *("--reader", "ben", "--unblind", "test"),
+    )
+    assert command.returncode == 0, command.stderr
+
+    def read_numbers(folder):
+        content = json.loads((folder / "agreement.json").read_text())
+        del content["at"]
+        return content
+
+    made = read_numbers(tmp_path / "agreement")
+    # Of few cases most ends of intervals are those of any seed; not all.
+    for seed, is_same in ((DEFAULT.seed, True), (0, False)):
+        result = measure_agreement(store, n_resamples=DEFAULT.n_resamples, seed=seed)
+        save_agreement(result, tmp_path / str(seed))
+        assert (read_numbers(tmp_path / str(seed)) == made) is is_same
+    save_agreement(measure_agreement(store), tmp_path / "window")
+    assert read_numbers(tmp_path / "window") == made
+    drawn = []
+    monkeypatch.setattr(
+        study_report,
+        "measure_agreement",
+        lambda *given, **settings: drawn.append(settings) or measure_agreement(*given, **settings),
+    )
+    make_study_page(store, DEFAULT)
+    assert drawn == [{"n_resamples": 1000, "seed": 42}]
+
+
+def sit_down_as_lea(home, folder, here):
+    """Return her desk on another computer, to which she brought her key."""
+    (key,) = home.rglob("lea.key.json")
+    (here / "s1").mkdir(parents=True)
+    shutil.copy(key, here / "s1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "_COST", 1 << 15)  # as it was made
+        return StudyDesk(folder, "lea", here, "correct horse")
+
+
 def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_path):
-    desk = StudyDesk(home / "STUDY", "lea", tmp_path)
+    desk = sit_down_as_lea(home, home / "STUDY", tmp_path)
     desk.look()
     look = look_at_quality(desk)
     assert [(one.case_id, one.has_error) for one in look.rows] == [
@@ -342,6 +390,6 @@ def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_p
 def test_a_queue_that_was_changed_is_told_and_not_followed(home, tmp_path):
     shutil.copytree(home / "STUDY", tmp_path / "STUDY")
     (tmp_path / "STUDY" / ORDER).write_text("{}")
-    look = look_at_quality(StudyDesk(tmp_path / "STUDY", "lea", tmp_path / "home"))
+    look = look_at_quality(sit_down_as_lea(home, tmp_path / "STUDY", tmp_path / "home"))
     assert look.rows == ()
     assert "as it was frozen" in look.says[0]

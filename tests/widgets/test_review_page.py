@@ -109,9 +109,15 @@ def take(qtbot, dock):
     return dock.review_flow.reading.taken
 
 
-def test_a_name_that_is_remembered_sits_down_at_once(qtbot, dock, world, folder):
+def test_a_name_that_is_remembered_is_proposed_and_not_taken(qtbot, dock, world, folder):
+    """Who was here last need not be who is here now: a click says so."""
     dock.open_study(folder)
+    page, before = dock.review_page, world.preferences
+    qtbot.waitUntil(lambda: page.who.count() > 0)
+    assert (page.who.currentText(), dock.review_flow.desk) == ("Ana", None)
+    page.begin.click()
     qtbot.waitUntil(lambda: dock.review_flow.desk is not None)
+    assert world.preferences == before
     assert dock.session.reader == "ana"
     assert dock.session.blinding == ALL_HIDDEN
     dock.review_flow.close()
@@ -545,7 +551,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once
-    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea"))
+    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea", passphrase="three small words"))
     assert (look.digits, look.counts) == (short_key(study.lead_keys[0].key), True)
     frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)

@@ -237,6 +237,11 @@ def main():
     viewer.window.resize(1400, 900)
     panel = show_dock(viewer, "Review")
     panel.open_study(Path(study), name)
+    page = panel.review_page
+    wait(lambda: panel.review_flow.desk is not None or page.secret.isVisible())
+    if panel.review_flow.desk is None:  # the person has a key that counts
+        page.secret.setText("three small words")
+        click(panel, "review_begin")
     wait(lambda: panel.review_flow.desk is not None)
     for act in acts:
         what, _, value = act.partition(":")

@@ -1,11 +1,18 @@
 """Who or what made a mask, from which input, with which version and settings."""
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Setting: TypeAlias = bool | int | float | str | None
+
+MODEL_SHA256: Final = "model_sha256"
+"""Parameter of a mask: the digest of a model without weights of its own, see `hash_model`."""
+MODEL_DIGESTS: Final = ("submission_sha256", "weights_sha256", MODEL_SHA256)
+"""Parameters of a mask that tell which model made it, whatever the case."""
 
 
 class Maker(StrEnum):
@@ -64,3 +71,9 @@ def software_version() -> str:
     from importlib.metadata import version  # 15 ms of every command's start
 
     return f"napari-mamamia {version('napari-mamamia')}"
+
+
+def hash_model(*settings: object) -> str:
+    """Return the digest of a model that is its settings and this software's version: JSON."""
+    content = json.dumps([software_version(), *settings], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -90,6 +90,7 @@ class ReviewStudy:
         *,
         reader: str = "",
         unblind: str = "",
+        passphrase: str = "",
         bootstrap: int = 1000,
         seed: int = 42,
         progress: bool = True,
@@ -101,18 +102,23 @@ class ReviewStudy:
         reader
             Who asks, where readers do not see each other: a lead or an adjudicator.
         unblind
-            Why somebody else may see it; everybody sees that in the audit trail.
+            Why somebody else may see it. That it was looked at, by whom and why, everybody sees in
+            the audit trail.
+        passphrase
+            Of the key of who asks, where that person has one that counts.
         bootstrap, seed
             Resamples for the 95 % intervals (0: none) and their seed.
 
         Raises
         ------
         CaseError
-            If the study is blind and nobody says who asks, or who may not gives no reason.
+            If the study is blind and nobody says who asks, who may not gives no reason, or the key
+            of who asks counts and the passphrase does not open it.
         FormatError
             If the study cannot be read to the end.
         """
-        require_sight(self._store, reader, unblind, review_folder())
+        ask = partial(str, passphrase)
+        require_sight(self._store, reader, unblind, review_folder(), ask, "agreement")
         job = partial(measure_agreement, self._store, n_resamples=bootstrap, seed=seed)
         return drive(job, progress)
 

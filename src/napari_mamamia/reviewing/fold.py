@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
-from napari_mamamia.io.workspace.event_order import Event, merge_events
+from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 from napari_mamamia.reviewing.assignment import order_of_looks
 from napari_mamamia.reviewing.case_fold import CaseFold
 from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyFold, KeyTable, KeyView
 from napari_mamamia.reviewing.signatures import Check
-from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.states import STEPS, Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, read_text
 
 # By place: that is quicker than by name, and there are hundreds of thousands.
@@ -180,6 +180,50 @@ def _fold_case(run: CaseFold, events: list[Event], stamp: object) -> FoldedCase:
     for event, why in run.take_in(_order_events(events)):
         (waiting if why == CaseFold.WAITS else refused).append(Refusal(event, why))
     return FoldedCase(stamp, run.view(), tuple(refused), tuple(waiting))
+
+
+_LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN} | {Act.REASSIGN}
+
+
+def came_late(
+    state: ReviewState,
+    origin: str,
+    event: Event,
+    by_hash: Mapping[str, Event],
+    has_mask: Callable[[str], bool],
+    check: Check,
+) -> bool:
+    """Whether a step that does not count did so by all that its writer knew of.
+
+    So it is with a program that worked while the share was away, or handed in what others had
+    decided since it was begun. A step that its own past rules out no program writes, nor one of a
+    session that never entered the study. Signatures and keys are never late: whose they are is
+    proven, or not.
+
+    Parameters
+    ----------
+    event
+        One of those that the state refuses.
+    by_hash
+        All events of the study.
+    """
+    act, key = event.body.get("act"), event.body.get("case")
+    case = next((one for one in state.study.cases if one.key == key), None)
+    mine = [one for one in by_hash.values() if one[:3] == event[:3] and one.seq < event.seq]
+    has_entered = any(one.seq == 0 and one.body.get("act") == Act.ENTER for one in mine)
+    if case is None or act not in _LATE_ACTS or not has_entered:
+        return False
+    known = [event.prev, *event.seen]
+    if act == Act.READ:  # by what was known when the work began: it takes an hour, others decide
+        begun = (one for one in mine if one.body.get("case") == key)
+        begin = max(begun, key=attrgetter("seq"), default=None)
+        known = known if begin is None else [begin.hash]
+    past = list_past(by_hash, known)
+    events = [one for one in state.case(case.key).events if one.hash in past]
+    looks = order_of_looks(state.study.tasks, state.study.plan.mode)
+    roles = {one.reader_id: frozenset(one.roles) for one in state.study.readers}
+    run = CaseFold(state.study, origin, case, looks, roles, state.keys, has_mask, check)
+    return not any(one is event for one, _ in run.take_in([*_order_events(events), event]))
 
 
 def _group_events(

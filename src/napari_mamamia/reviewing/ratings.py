@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.reviewing.agreement import (
+    N_RESAMPLES,
+    SEED,
     BlandAltman,
     Estimate,
     Floats,
@@ -152,8 +154,8 @@ def compare_categories(
     question: Question,
     readers: Sequence[str],
     order: Sequence[str] = (),
-    n_resamples: int = 1000,
-    seed: int = 0,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> CategoryAgreement:
     """Return how far readers agree on a question of categories; `cases` as `compare_table`."""
@@ -277,8 +279,8 @@ def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
 def compare_numbers(
     question: Question,
     readers: Sequence[str],
-    n_resamples: int = 1000,
-    seed: int = 0,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> NumberAgreement:
     """Return how far readers agree on a question of numbers; `cases` as `compare_table`."""
@@ -299,8 +301,8 @@ def compare_values(
     first: str,
     second: str,
     values: Sequence[tuple[float, float]],
-    n_resamples: int = 1000,
-    seed: int = 0,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
     cases: NDArray[np.intp] | None = None,
 ) -> PairedValues:
     """Return how far two readers' numbers agree; a pair with nan is left out.

@@ -80,6 +80,12 @@ def key_message(study: str, reader: str, key: str) -> bytes:
     return _make_message("key", {"study": study, "reader": reader, "key": key})
 
 
+def enter_message(study: str, reader: str, host: str, session: str, seal: str) -> bytes:
+    """Return what somebody whose key counts signs as a session begins; `seal` as in SignedThing."""
+    content = {"study": study, "reader": reader, "host": host, "session": session, "seal": seal}
+    return _make_message("enter", content)
+
+
 def countersign_message(study: str, reader: str, key: str, lead: str, seal: str = "") -> bytes:
     """Return what a lead signs: that this public key is that reader's; `seal` as in SignedThing."""
     content = {"study": study, "reader": reader, "key": key, "lead": lead, "seal": seal}

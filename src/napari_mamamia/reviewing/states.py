@@ -198,6 +198,10 @@ DECISIONS: Final = frozenset({Act.ACCEPT, Act.DECIDE, Act.REJECT, Act.REOPEN})
 """Acts of which two that do not know of each other are a conflict."""
 
 
+SIGNED_ACTS: Final = frozenset({Act.SIGN, Act.KEY, Act.COUNTERSIGN, Act.REVOKE})
+"""Acts that are signed themselves."""
+
+
 def steps_of(act: Act, scope: Scope) -> tuple[Step, ...]:
     """Return the steps of an act on a reading or a case."""
     return tuple(step for step in STEPS if step.act is act and step.scope is scope)

@@ -200,12 +200,13 @@ def status(
     out: OutOption = None,
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
 ) -> None:
     """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
     from napari_mamamia.services.review import check_study
 
     store = open_study(study, out)
-    veil = _find_veil(store, reader, unblind)
+    veil = _find_veil(store, reader, unblind, passphrase_file, "status")
     result = run(partial(check_study.find_status, store, veil))
     cells = [
         (
@@ -247,12 +248,13 @@ def verify(
     out: OutOption = None,
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
 ) -> None:
     """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
     from napari_mamamia.services.review import check_study
 
     store = open_study(study, out)
-    veil = _find_veil(store, reader, unblind)
+    veil = _find_veil(store, reader, unblind, passphrase_file, "verify")
     result = run(partial(check_study.verify_study, store, images, veil))
     print(
         f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
@@ -275,15 +277,19 @@ def audit(
     out: Annotated[Path, make_out_option("Folder for both files.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
 ) -> None:
     """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
     from napari_mamamia.services.review.audit import save_audit
     from napari_mamamia.services.review.study_form import load_study_form
+    from napari_mamamia.services.review.veil import NO_VEIL
 
     store = open_study(study, out)
+    veil = NO_VEIL
     if store.study.plan.blinding.hides(Hidden.OTHER_READERS):
-        _require_sight(store, reader, unblind)
-    veil = _find_veil(store, reader, unblind)
+        _require_sight(store, reader, unblind, passphrase_file, "audit")
+    else:
+        veil = _find_veil(store, reader, unblind, passphrase_file, "audit")
     form = store.read_frozen(load_study_form)
     save = partial(save_audit, store, veil=veil, form=form)
     for path in run(partial(save_there, out, save)):
@@ -296,6 +302,7 @@ def agreement(
     out: Annotated[Path, make_out_option("Folder for all files.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
     honeypots: Annotated[
         Path | None,
         typer.Option("--honeypots", metavar="FILE", help="The list that `init` was given."),
@@ -325,7 +332,7 @@ def agreement(
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter("expected --honeypots and --truth together, got one: give both")
     store = open_study(study, out)
-    _require_sight(store, reader, unblind)
+    _require_sight(store, reader, unblind, passphrase_file, "agreement")
     pots = None
     if honeypots is not None and truth is not None:
         pots = agree.Truth(read_case_list(honeypots), truth)
@@ -354,6 +361,7 @@ def export(
     ] = None,
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
     rating: Annotated[
         str, typer.Option("--rating", metavar="QUESTION", help="Whose answers are MRMC ratings.")
     ] = "",
@@ -367,7 +375,7 @@ def export(
     from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
 
     store = open_study(study, out)
-    _require_sight(store, reader, unblind)
+    _require_sight(store, reader, unblind, passphrase_file, "export")
     ids = None if positives is None else read_case_list(positives)
     chosen = tuple(dict.fromkeys(formats or (ReviewFormat.MASKS, ReviewFormat.ANSWERS)))
     choice = ExportChoice(chosen, rating, ids)
@@ -388,6 +396,7 @@ def report(
     out: Annotated[Path, make_out_option("Folder for the page.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
+    passphrase_file: PassphraseOption = None,
     names: Annotated[
         bool, typer.Option("--names", help="Call readers by name, not by codes.")
     ] = False,
@@ -401,14 +410,15 @@ def report(
         int, typer.Option("--pictures", parser=_PICTURES, help="Disagreements with a picture.")
     ] = 12,
     bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write a study as one page to print; exit 3 if anything is wrong. OUT/report.html."""
     from napari_mamamia.services.review.report.study_report import ReportChoice, write_study_report
 
     store = open_study(study, out)
-    _require_sight(store, reader, unblind)
-    choice = ReportChoice(names, by_reader, images, pictures, bootstrap)
+    _require_sight(store, reader, unblind, passphrase_file, "report")
+    choice = ReportChoice(names, by_reader, images, pictures, bootstrap, seed)
     result = run(partial(write_study_report, store, out, choice, overwrite=overwrite))
     print(f"Report: {result.path}")
     for text in result.problems:
@@ -426,14 +436,19 @@ app.command("queue")(queue)
 app.command("capture")(capture)
 
 
-def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:
+def _require_sight(
+    store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
+) -> None:
     from napari_mamamia.io.files.user_folders import review_folder
     from napari_mamamia.services.review.unblinding import require_sight
 
-    require_sight(store, reader, reason, review_folder())
+    ask = partial(read_passphrase, passphrase_file, is_new=False)
+    require_sight(store, reader, reason, review_folder(), ask, what)
 
 
-def _find_veil(store: "FolderStore", reader: str, reason: str) -> "Veil":
+def _find_veil(
+    store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
+) -> "Veil":
     """Return what is told by numbers, where the site is hidden from who asks."""
     from napari_mamamia.services.review.veil import NO_VEIL, make_veil
 
@@ -441,7 +456,7 @@ def _find_veil(store: "FolderStore", reader: str, reason: str) -> "Veil":
         return NO_VEIL
     if not reader:
         return make_veil(store.study)
-    _require_sight(store, reader, reason)
+    _require_sight(store, reader, reason, passphrase_file, what)
     return NO_VEIL
 
 

@@ -86,5 +86,15 @@ def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
         from napari_mamamia.io.review import keys
 
         return keys.read_passphrase(path)
-    answer: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
+    try:
+        answer: str = typer.prompt(
+            "Passphrase", hide_input=True, confirmation_prompt=is_new, err=True
+        )
+    except typer.Abort as error:
+        from napari_mamamia.core.errors import CaseError
+
+        raise CaseError(
+            "expected the passphrase of a key, but nobody typed it: write it alone into a file and "
+            "add --passphrase-file FILE"
+        ) from error
     return answer

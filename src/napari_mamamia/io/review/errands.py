@@ -85,7 +85,7 @@ def send_all(
         report_progress(len(lengths), len(outbox), "Sending")
         try:
             is_known = sent.get(name) == len(whole) and (folder / EVENTS / name).exists()
-            if not is_known:
+            if whole and not is_known:
                 _send_lines(folder / EVENTS / name, whole)
             lengths[name] = len(whole)
         except OSError as error:

@@ -2,7 +2,8 @@
 
 The folder lies on a share, and the share goes away now and then. So an event is written on this
 computer first and sent at once or later: `FolderStore.unsent` counts what waits. What a program
-left unsent, killed or not, the next one on the computer sends.
+left unsent, killed or not, the next one on the computer sends. A file that was sent whole moves to
+this computer's copy of the study, so that what was done here is known here, whenever that was.
 
 No path of the folder is opened here: all that happens there is an errand of `share`, so that a
 share that hangs is away like one that is gone.
@@ -24,6 +25,7 @@ from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
 from napari_mamamia.io.review.claims import CLAIMS, Claim, newest_claims, renew_claim, take_claim
 from napari_mamamia.io.review.desk_files import (
+    COPY,
     EVENTS,
     find_copy,
     keep_copy,
@@ -221,6 +223,9 @@ class FolderStore:
         """Return all events that can be seen; while the share is away, those of before."""
         with self._turn:
             away = ""
+            # Before the others: another window may send a file meanwhile and move it to the copy.
+            with listening(None):
+                self._local = read_events(self._home / EVENTS, self.origin, self._local)
             try:
                 self._require_share()
                 self._log = self._read_share()
@@ -229,8 +234,8 @@ class FolderStore:
                 self.is_known = True
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
-            with listening(None):
-                self._local = read_events(self._home / EVENTS, self.origin, self._local)
+                if self._copy is not None:
+                    self._log = read_events(self._copy / EVENTS, self.origin, self._log)
             # What waits here is no other history of what is there.
             chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
             problems = self._log.problems
@@ -276,7 +281,7 @@ class FolderStore:
         return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in outbox.items())
 
     def close(self) -> None:
-        """Send what can be sent, and let go of this computer's files; those sent are removed."""
+        """Send what can be sent, and let go of this computer's files."""
         with self._turn:
             for writer in self._writers.values():
                 writer.close()
@@ -287,7 +292,7 @@ class FolderStore:
             self.send_left()
 
     def send_left(self) -> None:
-        """Send and remove what programs that have ended left on this computer."""
+        """Send what programs that have ended left on this computer, and move it to the copy."""
         with self._turn:
             self.send()
             in_use = {writer.path for writer in self._writers.values()}
@@ -297,7 +302,12 @@ class FolderStore:
                     continue
                 with suppress(OSError):
                     AppendFile(path, keep=True).close()  # nobody else is at it
-                    path.unlink()
+                    if not path.stat().st_size:
+                        path.unlink()
+                        continue
+                    copy = self._home / COPY / EVENTS / name
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    path.replace(copy)
                     self._sent.pop(name, None)
 
     def _writer_of(self, reader: str) -> EventWriter:

@@ -33,6 +33,8 @@ _DEVICES: Final = frozenset(
 )
 _MOST_BYTES: Final = 200
 """File systems allow 255 bytes in a name; the rest is for suffixes."""
+_OF_PEOPLE: Final = (_FOLDERS["refined"], "findings", "measurements", "case_tags")
+"""Folders that have a folder for each person who left something in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,12 @@ class Workspace:
         """Return the readers that have a folder of refined masks, in natural order."""
         return self._list_shown("refined")
 
+    def people(self) -> tuple[str, ...]:
+        """Return who left masks, answers, drawings or tags here, in natural order."""
+        names = {name for folder in _OF_PEOPLE for name in _list_folders(self.root / folder)}
+        shown = (name for name in names if self._is_shown("refined", name))
+        return tuple(sorted(shown, key=natural_key))
+
     def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
         """Return the cases that a model predicted, or a reader refined."""
         if not self._is_shown(role, name):
@@ -178,13 +186,16 @@ class Workspace:
         return not self.blinding.hides(Hidden.OTHER_READERS) or name == self.reader
 
     def _list_names(self, role: StoredRole) -> tuple[str, ...]:
-        folder = self.root / _FOLDERS[role]
-        try:
-            entries = [entry for entry in folder.iterdir() if entry.is_dir()]
-        except OSError:
-            return ()
-        names = (entry.name for entry in entries if not entry.name.startswith("."))
-        return tuple(sorted(names, key=natural_key))
+        return tuple(sorted(_list_folders(self.root / _FOLDERS[role]), key=natural_key))
+
+
+def _list_folders(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder; none where it is missing or cannot be read."""
+    try:
+        entries = [entry for entry in folder.iterdir() if entry.is_dir()]
+    except OSError:
+        return []
+    return [entry.name for entry in entries if not entry.name.startswith(".")]
 
 
 def file_name(text: str, what: str = "a name") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.grid import DisplayFrame
 from napari_mamamia.core.progress import part, report_progress
-from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.provenance import MODEL_SHA256, Setting, hash_model
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
 from napari_mamamia.segmentation.kinetic.candidates import Scored
@@ -183,6 +183,7 @@ def _list_parameters(
     choice: PhaseChoice, search: Search, prompt: Prompt | None, settings: KineticSettings
 ) -> Iterator[tuple[str, Setting]]:
     yield from values_of(settings)
+    yield MODEL_SHA256, hash_model("kinetic", dict(values_of(settings)))
     yield "early_phase", choice.early
     yield "late_phase", choice.late
     yield "phases_chosen", choice.timing.value

@@ -26,7 +26,8 @@ class OpenDataSet:
     """A data set with what belongs to it; `warnings` are plain sentences for the user.
 
     `workspace_why` says in a few words why the workspace is that folder, `clinical_notes` what is
-    unusual about how the clinical table was read, such as a file that fixed its columns.
+    unusual about how the clinical table was read, such as a file that fixed its columns. `people`
+    have left something in the workspace, as it was opened.
     """
 
     data_set: DataSet
@@ -35,6 +36,7 @@ class OpenDataSet:
     warnings: tuple[str, ...] = ()
     workspace_why: str = ""
     clinical_notes: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
     _records: Mapping[str, CaseRecord] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +135,8 @@ def open_data_set(
     notes = () if cohort is None else cohort.notes
     warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
     shown = _hide_masks(data_set, blinding)
-    return OpenDataSet(shown, workspace, cohort, warnings, place.why, notes)
+    people = workspace.people()
+    return OpenDataSet(shown, workspace, cohort, warnings, place.why, notes, people)
 
 
 def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:

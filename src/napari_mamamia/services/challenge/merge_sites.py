@@ -1,7 +1,9 @@
 """`mamamia site merge`: files of sites become one table, or are refused."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -222,6 +224,7 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
         if file.n_cases < SMALLEST_GROUP
     ]
     notes += [f"{site} did not run {', '.join(lacks)}: not ranked" for site, lacks in subset]
+    notes += _list_doubles(files)
     notes += [] if full else ["no site ran all models: there is no ranking"]
     return MergedSites(
         sites,
@@ -237,6 +240,51 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
         tuple(_make_row(file, pairs, whole) for file in files),
         tuple(notes),
     )
+
+
+def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
+    """Return which sites seem to have evaluated the same cases, in words.
+
+    Codes tell it only where two sites share a key. Under keys of their own the same case has the
+    same values of every model, to the last digit; values at an end of the range tell nothing.
+    """
+    notes = []
+    for first, second in combinations(files, 2):
+        common = {one.digest for one in first.models} & {one.digest for one in second.models}
+        here, there = (_count_values(file, common) for file in (first, second))
+        n_same = (here & there).total()
+        of_all = [_list_numbers(file, common) for file in (first, second)]
+        some = ""
+        if n_same:
+            some = f"{n_same} of {second.n_cases} case(s) of {second.site} have"
+        elif of_all[0] and of_all[0] == of_all[1]:
+            some = f"all cases of {second.site} together have"
+        if some:
+            notes.append(
+                f"{some} the very numbers of {first.site}, of every model: if they are the same "
+                "cases under two keys, they count twice here; ask both sites"
+            )
+    return notes
+
+
+def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[object, ...]]:
+    """Return how often a case has the same values, those at the ends of the range left out."""
+    of_models = {one.name: one.digest for one in file.models if one.digest in digests}
+    cases: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+    for row in file.rows:
+        if row.model in of_models:
+            cases.setdefault(row.code, []).append((of_models[row.model], row.values))
+    telling = (rows for rows in cases.values() if any({*values} - {0.0, 1.0} for _, values in rows))
+    return Counter(tuple(sorted(rows)) for rows in telling)
+
+
+def _list_numbers(file: SiteFile, digests: Collection[str]) -> set[tuple[object, ...]]:
+    of_models = {one.name: one.digest for one in file.models if one.digest in digests}
+    return {
+        (of_models[one.model], one.metric, one.n, one.mean, one.sd, one.median)
+        for one in file.numbers
+        if one.model in of_models and not one.variable and one.sd > 0
+    }
 
 
 def _join_model(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.provenance import MODEL_DIGESTS, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.site_file import (
     SiteFile,
@@ -56,7 +56,6 @@ _UNCOUNTED: Final = (
     ScoreStatus.BOTH_EMPTY,
 )
 """Cases whose reference has no tumour: Dice says nothing of them, whatever a model does."""
-_DIGESTS: Final = ("submission_sha256", "weights_sha256")
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -169,7 +168,7 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
             parameters = dict(read_provenance(sidecar_path(mask)).parameters)
         except MamamiaError:
             continue
-        from_files |= {str(parameters[name]) for name in _DIGESTS if parameters.get(name)}
+        from_files |= {str(parameters[name]) for name in MODEL_DIGESTS if parameters.get(name)}
     if len(from_files) > 1:
         raise CaseError(
             f"expected masks of one model in {model.folder}, got those of {len(from_files)}: give "
@@ -185,7 +184,7 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
     if asked and from_masks and asked != from_masks:
         raise CaseError(
             f"expected the masks of {model.name} to be of the model {asked[:12]}…, but their own "
-            f"files say {from_masks[:12]}…: look which model ran"
+            f"files say {from_masks[:12]}…: leave --digest out, or look which model ran"
         )
     if not asked and not from_masks:
         raise CaseError(

@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar, runtime_checkable
@@ -18,7 +18,12 @@ from napari_mamamia.core.choices import FusionRule, TieRule
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError, Remedy
 from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import part, report_progress
-from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.provenance import (
+    MODEL_DIGESTS,
+    MODEL_SHA256,
+    Setting,
+    hash_model,
+)
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,
@@ -329,6 +334,9 @@ class FusedSegmenter:
             yield f"{member.name}: seconds", round(one.seconds, 3)
             for name, value in one.parameters:
                 yield f"{member.name}: {name}", value
+        digests = [_find_digest(one.parameters) for one in found]
+        if all(digests):
+            yield MODEL_SHA256, hash_model(self.rule.value, digests)
 
     def _notes_of(self, found: Sequence[Prediction], mask: NDArray[np.bool_]) -> Iterator[str]:
         for member, one in zip(self.members, found, strict=True):
@@ -343,6 +351,12 @@ class FusedSegmenter:
                     f"{member.name} marks something else than the fused mask (Dice "
                     f"{agreement:.2f}): look at each model alone"
                 )
+
+
+def _find_digest(parameters: Iterable[tuple[str, Setting]]) -> str:
+    """Return the SHA-256 of what answered, as its parameters have it; "" where they do not."""
+    told = dict(parameters)
+    return next((str(told[name]) for name in MODEL_DIGESTS if told.get(name)), "")
 
 
 def require_fusible(names: Sequence[str]) -> None:

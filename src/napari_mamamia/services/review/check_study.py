@@ -1,7 +1,7 @@
 """Where a study stands, and whether it is what it was: status, verification, audit trail."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,15 +15,16 @@ from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.review.desk_files import EVENTS
 from napari_mamamia.io.review.errands import MASKS
-from napari_mamamia.io.review.keys import require_whole_key
+from napari_mamamia.io.review.keys import require_whole_key, signature_fits
 from napari_mamamia.io.review.mask_files import list_changed_masks
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
-from napari_mamamia.reviewing.fold import ReviewState
-from napari_mamamia.reviewing.signatures import short_key
-from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.fold import ReviewState, came_late
+from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.signatures import enter_message, seal_of, short_key
+from napari_mamamia.reviewing.states import SIGNED_ACTS, Act, CaseState
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.study_form import list_changed_files
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
@@ -192,13 +193,16 @@ def verify_study(
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
     problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
-    problems += [Problem("refused", _place_of(state, one.event), one.why) for one in state.refused]
-    problems += _list_conflicts(state)
-    problems += _list_signature_problems(state)
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
+    entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
+    late, refused = _part_refused(state, store.origin, by_hash, reading.masks, keyless)
+    problems += refused
+    problems += _list_conflicts(state)
+    problems += _list_signature_problems(state)
     problems += _list_key_problems(state, by_hash)
     problems += _list_key_files(store)
+    problems += entries
     report_progress(2, 4, "Reading the images")
     if images is not None:
         problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
@@ -208,7 +212,7 @@ def verify_study(
     signing = [by_hash[one.hash] for one in signatures if one.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
-    notes += _list_open_events(len(events), n_sealed)
+    notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]
     return StudyCheck(
         store.origin,
         len(events),
@@ -240,6 +244,31 @@ def _place_of(state: ReviewState, event: Event) -> str:
     return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
+def _part_refused(
+    state: ReviewState,
+    origin: str,
+    by_hash: Mapping[str, Event],
+    masks: frozenset[str],
+    keyless: Collection[tuple[str, str, str]],
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the steps that came late, and those that no program writes; neither counts.
+
+    Nothing is late in the sessions of `keyless`: whose they are is not proven.
+    """
+    late, refused = [], []
+    for one in state.refused:
+        where = _place_of(state, one.event)
+        is_known = one.event[:3] not in keyless
+        if is_known and came_late(
+            state, origin, one.event, by_hash, masks.__contains__, signature_fits
+        ):
+            text = f"it came late and does not count: {one.why}; by what its writer knew it did"
+            late.append(Problem("late", where, text))
+        else:
+            refused.append(Problem("refused", where, one.why))
+    return late, refused
+
+
 def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
     for key, text in state.conflicts:
         yield Problem("conflict", state.study.case(key).case_id, text)
@@ -258,9 +287,12 @@ def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
 def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
     """Yield files whose folder or name says something else than their lines."""
     for name, events in chains.items():
-        for reader in sorted({event.reader for event in events}):
+        for reader, host, session in sorted({event[:3] for event in events}):
             if Path(name).parent.name != reader:
                 text = f"its events are of {reader!r}: somebody moved or renamed it"
+                yield Problem("place", name, text)
+            elif Path(name).name != f"{host}-{session}.jsonl":
+                text = f"its events are of {host}-{session}: somebody copied or renamed it"
                 yield Problem("place", name, text)
 
 
@@ -379,6 +411,69 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
                 f"alone: one of them may have been put in later; {_UNBOUND}"
             )
             yield Problem("key", state.name(key.reader), text)
+
+
+def _check_entries(
+    state: ReviewState,
+    origin: str,
+    chains: Mapping[str, Sequence[Event]],
+    by_hash: Mapping[str, Event],
+) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
+    """Return the sessions under a name whose key says otherwise, and those without a key.
+
+    The latter also as reader, computer and session. Who has entered with a key does so ever after.
+    A session without one that says not to know of that is a note: so are those of earlier versions,
+    and of before the key counted.
+    """
+    keys = {one.key: one for one in state.keys if one.by}
+    proven: dict[str, set[str]] = {}
+    wrong, without = [], []
+    keyless: set[tuple[str, str, str]] = set()
+    for name, chain in chains.items():
+        for event in chain:
+            if event.body.get("act") != Act.ENTER or "proof" not in event.body:
+                continue
+            why = _find_wrong_proof(event, origin, keys, by_hash)
+            if why:
+                wrong.append(Problem("entry", name, why))
+            else:
+                proven.setdefault(event.reader, set()).add(event.hash)
+    for name, chain in chains.items():
+        own = proven.get(chain[0].reader, set())
+        acts = [one for one in chain if one.body.get("act") not in {Act.ENTER, *SIGNED_ACTS}]
+        is_shown = any(one.hash in own and one.seq < acts[0].seq for one in chain) if acts else True
+        if not own or is_shown:
+            continue
+        keyless.add(chain[0][:3])
+        person = state.name(chain[0].reader)
+        if own & list_past(by_hash, _list_before(chain[0])):
+            text = f"it is under the name of {person}, who enters with a key, and shows none"
+            wrong.append(Problem("entry", name, text))
+        else:
+            text = (
+                f"it is under the name of {person} and shows no key: it began before {person} "
+                "entered with one, or somebody else wrote it"
+            )
+            without.append(Problem("entry", name, text))
+    return wrong, without, keyless
+
+
+def _find_wrong_proof(
+    event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
+) -> str:
+    """Return why a session was not entered by the holder of a key, "" where it was."""
+    digits, signature = event.body.get("key"), event.body.get("proof")
+    key = keys.get(str(digits))
+    if key is None or key.reader != event.reader:
+        return "it is entered with a key that is not this reader's, or does not count"
+    message = enter_message(origin, *event[:3], seal_of(event.prev, event.seen))
+    if not signature_fits(key.key, str(signature), message):
+        return "the signature that it is entered with does not fit"
+    past = list_past(by_hash, _list_before(event)) if key.ended else set()
+    ends = (by_hash[one].body for one in past)
+    if any(one.get("act") == Act.REVOKE and one.get("key") == key.key for one in ends):
+        return f"it is entered with a key that was ended {key.ended}"
+    return ""
 
 
 def _list_key_files(store: FolderStore) -> Iterator[Problem]:

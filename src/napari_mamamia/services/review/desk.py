@@ -65,22 +65,33 @@ class StudyDesk:
         Name or id of the person.
     home
         This computer's folder of studies; None for the usual one.
+    passphrase
+        Of the person's key, where that counts.
 
     Raises
     ------
     FormatError
-        If there is no study, or it cannot be reached.
+        If there is no study, or it or the key cannot be reached.
+    ProofNeededError
+        If the person has a key that counts and there is no passphrase.
     CaseError
-        If it has no such person.
+        If it has no such person, or the passphrase does not open the key.
     """
 
-    def __init__(self, folder: Path, who: str, home: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, who: str, home: Path | None = None, passphrase: str = ""
+    ) -> None:
         home = home or review_folder()
         store = FolderStore(folder, home)
         self.whole = store.study
         self.veil = veil_store(store)
         self.folder, self.store = folder, store
         self.session = ReviewSession(store, who, home)
+        try:
+            self.session.prove(passphrase)
+        except BaseException:
+            self.session.close()
+            raise
         self.files = DeskFiles(home, store.study.study_id)
         self.form: Form | None = None  # `open_desk` reads it
         self._turn = threading.RLock()
@@ -422,9 +433,9 @@ class DeskOpened:
     protocol: Protocol | None = None
 
 
-def open_desk(folder: Path, who: str) -> DeskOpened:
+def open_desk(folder: Path, who: str, passphrase: str = "") -> DeskOpened:
     """Return somebody's desk; see `StudyDesk` and `load_study_form` for what can be wrong."""
-    desk = StudyDesk(folder, who)
+    desk = StudyDesk(folder, who, passphrase=passphrase)
     try:
         desk.form = desk.store.read_frozen(load_study_form)
         protocol = desk.store.read_frozen(load_study_protocol)

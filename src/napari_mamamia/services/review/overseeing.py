@@ -10,10 +10,9 @@ from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
+from napari_mamamia.services.review.unblinding import note_sight
 from napari_mamamia.services.review.veil import veil_store
 
-_N_RESAMPLES: Final = 200
-"""For a look: the command and the report draw more."""
 _STILL_READS: Final = (
     "Not shown while you still have cases of your own to read: you would no longer be blind."
 )
@@ -79,6 +78,8 @@ def look_at_quality(desk: StudyDesk) -> QualityLook | None:
 def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     """Return how far the readers agree so far, in lines of plain words; it takes seconds.
 
+    Of a blind study that it was shown is an event that everybody sees.
+
     Raises
     ------
     FormatError
@@ -89,9 +90,11 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
 
     if why := why_blind(desk):
         return (why,)
+    with desk.turn:
+        note_sight(desk.session, "agreement so far")
     store = FolderStore(desk.folder, review_folder())
     veil_store(store)
     form = store.read_frozen(load_study_form)
-    result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
+    result = measure_agreement(store, None, list_orders(form, ()))
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
     return (*agreement_lines(result, form), *result.notes, *left_out)

@@ -5,7 +5,7 @@ possible is an error before anything is written.
 """
 
 import getpass
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,14 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import EventProblem
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState
-from napari_mamamia.reviewing.signatures import SignedThing, key_message, seal_of
-from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.signatures import (
+    SignedThing,
+    enter_message,
+    key_message,
+    seal_of,
+)
+from napari_mamamia.reviewing.states import SIGNED_ACTS, Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.compare import compare_readings, list_acceptable
 from napari_mamamia.services.review.look import (
@@ -43,6 +49,10 @@ from napari_mamamia.services.review.look import (
 )
 
 _JUDGES = (Role.ADJUDICATOR, Role.LEAD)
+
+
+class ProofNeededError(CaseError):
+    """Somebody whose key counts has not shown it."""
 
 
 class ReviewSession:
@@ -73,6 +83,7 @@ class ReviewSession:
         adopt_lead_key(home, self.key_file, bound)
         self._claims: dict[str, Claim] = {}
         self._has_entered = False
+        self._is_proven = not any(one.counts for one in self._list_keys())
 
     @property
     def n_unsent(self) -> int:
@@ -85,6 +96,67 @@ class ReviewSession:
             self.store.release(claim)
         self._claims.clear()
         self.store.close()
+
+    # ------------------------------------------------------------------- entering
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether this person has a key that counts, and nobody has shown it in this session."""
+        return not self._is_proven
+
+    def prove(self, passphrase: str) -> None:
+        """Enter with the key, where this person has one that counts: everybody can check that.
+
+        Raises
+        ------
+        WrongPassphraseError
+            If the passphrase does not open the key.
+        CaseError
+            Without a passphrase, or as `read_counting_key`.
+        """
+        if self._is_proven:
+            return
+        public = self.read_counting_key()
+        if not passphrase:
+            raise ProofNeededError(
+                f"expected the passphrase of the key of {self.reader.name}, since that key counts "
+                "in this study and nobody else may act under the name, got none: give it (in a "
+                "terminal --passphrase-file FILE, in a script passphrase=...)"
+            )
+        prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
+        about = self.store.claim_holder(self.reader.reader_id)
+        message = enter_message(self.store.origin, *about, seal_of(prev, seen - {prev}))
+        proof = sign_with(self.key_file, passphrase, message)
+        self._enter(seen - {prev}, key=public, proof=proof)
+        self._is_proven = True
+
+    def read_counting_key(self) -> str:
+        """Return this person's public key that counts, as it lies on this computer.
+
+        Raises
+        ------
+        CaseError
+            If there is none here, or another one.
+        FormatError
+            If its file is damaged.
+        """
+        name = self.reader.name
+        if not self.key_file.exists():
+            raise CaseError(
+                f"expected the key of {name} at {self.key_file}, since it counts in this study and "
+                "nobody else may act under the name, but it is not on this computer: work where it "
+                "was made, bring a copy of the file from there, or give your own name"
+            )
+        public = read_public_key(self.key_file)
+        if not any(one.key == public and one.counts for one in self._list_keys()):
+            raise CaseError(
+                f"expected the key of {name} that counts, but the one on this computer does not: "
+                "let a lead countersign it, or work where the other one is"
+            )
+        return public
+
+    def _list_keys(self) -> Iterator[KeyView]:
+        return (one for one in self.state.keys if one.reader == self.reader.reader_id)
 
     # -------------------------------------------------------------------- looking
 
@@ -420,32 +492,37 @@ class ReviewSession:
 
     def add_to_study(self, act: Act, seen: Iterable[str] = (), **about: Any) -> Event:
         """Add an event that is of no case."""
-        self._enter_once()
+        self._enter_once(act)
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
         """Return what the next event of this session follows, and the last ones of all others."""
-        self._enter_once()
+        self._enter_once(Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))
 
     def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
-        self._enter_once()
+        self._enter_once(act)
         view = self.refresh().case(case)
         require_known(self.store)
         body = {**_make_body(act, view, occasion), **about}
         return self.store.append(self.reader.reader_id, body, view.tips)
 
-    def _enter_once(self) -> None:
-        """Begin the session's file with who is at which computer, and all that was seen."""
-        if self._has_entered:
-            return
+    def _enter_once(self, act: Act) -> None:
+        """Begin the session's file; what is not signed itself needs a session that is proven."""
+        if act not in SIGNED_ACTS:
+            self.prove("")
+        if not self._has_entered:
+            self._enter(self._list_heads())
+
+    def _enter(self, seen: Iterable[str], **proof: str) -> None:
+        """Say who is at which computer, and all that was seen."""
         self._has_entered = True
         account = ""
         with suppress(OSError, KeyError, ImportError):
             account = getpass.getuser()
         about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
-        self.store.append(self.reader.reader_id, about, self._list_heads())
+        self.store.append(self.reader.reader_id, {**about, **proof}, seen)
 
     def _list_heads(self) -> set[str]:
         return {chain[-1].hash for chain in self.store.read().chains.values() if chain}

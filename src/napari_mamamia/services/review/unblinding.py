@@ -1,5 +1,6 @@
 """Who may have what all readers did, and what is noted when somebody else takes it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -34,12 +35,20 @@ def begin_covered(store: FolderStore, who: str, home: Path) -> ReviewSession:
     return session
 
 
-def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
-    """Let somebody have what all readers of a study did; a sight that unblinds is an event.
+def require_sight(
+    store: EventStore,
+    who: str,
+    reason: str,
+    home: Path,
+    ask: Callable[[], str] = str,
+    what: str = "all readings",
+) -> None:
+    """Let somebody have what all readers of a study did: an event that everybody sees.
 
-    Nothing is asked where readers see each other, and the site, anyway. A lead or an adjudicator
-    without an own reading still to give needs no reason. Anybody else gives one, which is noted for
-    all to see. The folder can be read by whoever may read it: this keeps nobody from it, it tells.
+    Nothing is asked where readers see each other, and the site, anyway. Who has a key that counts
+    shows it. A lead or an adjudicator without an own reading still to give needs no reason. Anybody
+    else gives one. The folder can be read by whoever may read it: this keeps nobody from it, it
+    tells.
 
     Parameters
     ----------
@@ -47,12 +56,16 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
         Id or name.
     home
         Where this computer keeps keys.
+    ask
+        Returns the passphrase of that person's key; called where it has one that counts.
+    what
+        What is looked at, in words: noted where no reason is given.
 
     Raises
     ------
     CaseError
         If the study is blind and nobody says who asks, or that person needs a reason and gives
-        none.
+        none, the key is not on this computer, or the passphrase is not the one of the key.
     """
     shown = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not shown.is_blind:
@@ -66,9 +79,10 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
             remedies=(Remedy("reader", ("NAME",)),),
         )
     session = ReviewSession(store, who, home)
-    if has_sight(session):
-        return
-    if not reason.strip():
+    if session.needs_proof:
+        session.read_counting_key()  # nobody types a passphrase for a key that is not here
+        session.prove(ask())
+    if not reason.strip() and not has_sight(session):
         is_judge = any(role in session.reader.roles for role in _JUDGES)
         why = "still reads cases of this study" if is_judge else "is neither lead nor adjudicator"
         raise CaseError(
@@ -76,5 +90,12 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
             "got none: let a lead do it, or give a reason, which everybody will see",
             remedies=(Remedy("unblind", ("REASON",)),),
         )
-    session.add_to_study(Act.UNBLIND, text=reason.strip(), shown=list(shown.names))
+    note_sight(session, reason.strip() or what)
     session.close()
+
+
+def note_sight(session: ReviewSession, text: str) -> None:
+    """Note for everybody that somebody sees what all readers of a blind study did, and why."""
+    shown = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if shown.is_blind:
+        session.add_to_study(Act.UNBLIND, text=text, shown=list(shown.names))

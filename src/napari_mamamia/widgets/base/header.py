@@ -171,6 +171,7 @@ class Header(QFrame):
     def ask_reader(self, known: str | None) -> None:
         """Ask for the reader's name, in the line of the masks."""
         self.reader_name.setText(known or "")
+        self._who.setText(tr("Reading as") if known else tr("Who edits?"))
         self._asked_from = QApplication.focusWidget()
         self._turn_room(self._reader_line)
         self.reader_name.setFocus()
@@ -388,8 +389,14 @@ class Header(QFrame):
         )
         self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
-        accept = button("header_reader_ok", tr("OK"), tr("Remembers this name"), self._give_reader)
-        return row(QLabel(tr("Who edits?")), self.reader_name, accept)
+        accept = button(
+            "header_reader_ok",
+            tr("OK"),
+            tr("Takes this name, and proposes it the next time"),
+            self._give_reader,
+        )
+        self._who = QLabel(tr("Who edits?"))
+        return row(self._who, self.reader_name, accept)
 
     def _give_reader(self) -> None:
         name = self.reader_name.text().strip()

@@ -1,4 +1,8 @@
-"""Who edits: asked once in the header, remembered, changed there."""
+"""Who edits: asked in the header, proposed the next time, changed there.
+
+A name belongs to a session. The one of an earlier session is taken for who is here now only where
+nobody else has left anything in the data set; else the first edit asks.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,6 +11,7 @@ from typing import Final
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -32,11 +37,13 @@ class Readers(WindowPart):
         self._editing = editing
         self._waiting: Callable[[], None] | None = None
         self._name = ""
+        self._is_given = False
         header.reader_wanted.connect(lambda: self._ask_reader(None))
         header.reader_given.connect(self._take_name)
         self._session.set_reader(self._services.load_preferences().reader)
         header.set_reader(self._session.reader)
         self._session.blinding_changed.connect(self._forget_remembered)
+        self._session.data_set_changed.connect(self._forget_in_shared)
 
     def with_reader(self, then: Callable[[], None]) -> None:
         """Do `then` once a reader is known; asks for the name first where none is."""
@@ -47,7 +54,7 @@ class Readers(WindowPart):
 
     def fix(self, reader: str, name: str) -> None:
         """Take the reader of a study, who stays while this window reads it; people see the name."""
-        self._waiting, self._name = None, name
+        self._waiting, self._name, self._is_given = None, name, True
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
 
@@ -77,6 +84,15 @@ class Readers(WindowPart):
             self._header.set_reader(None)
             self._ask_reader(None)
 
+    def _forget_in_shared(self) -> None:
+        """Let who is here give the name where somebody else than the one remembered has read."""
+        opened, known = self._session.opened, self._session.reader
+        if self._is_given or opened is None or known is None:
+            return
+        if any(case_key(one) != case_key(known) for one in opened.people):
+            self._session.set_reader(None)
+            self._header.set_reader(None)
+
     def _take_name(self, name: str) -> None:
         if self._is_fixed:
             self._notifier.hint(self._why_fixed)
@@ -86,6 +102,7 @@ class Readers(WindowPart):
         except MamamiaError as error:
             self._notifier.fail(tr("Taking this name"), error)
             return
+        self._is_given = True
         if name == self._session.reader:
             self._header.set_reader(name)
             return

@@ -1,7 +1,6 @@
 """Page Review at work: a study is opened, somebody sits down, and the folder is looked at."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -9,13 +8,14 @@ from typing import Final, TypeVar
 from qtpy.QtCore import QCoreApplication, QEvent, QTimer, Signal
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.plan_study import FreezeWish, StudyWish, WishError
+from napari_mamamia.services.review.session import ProofNeededError
 from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.cases.listing import Listing
@@ -55,6 +55,10 @@ _LEFT: Final = tr(
     "The study {} was left before its folder answered. What you did is kept on this computer and "
     "sent when you open the study here again. A case that you had taken is yours here at once, for "
     "others it is free after 30 minutes."
+)
+_KEY_NEEDED: Final = tr(
+    "The key of {} counts in this study, so nobody begins under this name without it. Type its "
+    "passphrase."
 )
 _ONE_STUDY: Final = tr(
     "This window reads the study {}. To read another one start another window: "
@@ -256,7 +260,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study; who is given, or remembered on this computer, sits down at once."""
+        """Open a study; who is given sits down at once, a remembered name is proposed."""
         self.shown_wanted.emit()
         if self.desk is not None:
             if self.desk.folder != folder:
@@ -288,11 +292,11 @@ class ReviewFlow(WindowPart):
             return
         is_there = case_key(remembered.strip()) in map(case_key, people)
         self.page.show_entry(str(self._folder), people, remembered if is_there else "")
-        if is_given or is_there:
+        if is_given:
             self.sit_down(remembered)
 
-    def sit_down(self, who: str) -> None:
-        """Begin as a person of the study that was chosen."""
+    def sit_down(self, who: str, passphrase: str = "") -> None:
+        """Begin as a person of the study that was chosen, with the key where one counts."""
         folder = self._folder
         if folder is None or self.desk is not None or not who:
             return
@@ -301,11 +305,22 @@ class ReviewFlow(WindowPart):
         def take(opened: DeskOpened) -> None:
             self._editing.save_if_needed(lambda saved: self._take_desk(opened, all_saved=saved))
 
+        doing = tr("Opening the study {name}", name=folder.name)
+
+        def ask(error: Exception) -> None:
+            if isinstance(error, ProofNeededError):
+                self.page.ask_key(_KEY_NEEDED.format(who))
+            elif isinstance(error, WrongPassphraseError):
+                self.page.ask_key(plain_text(error))
+            else:
+                self._notifier.fail(doing, error)
+
         self._jobs.start(
             _BEGIN,
-            tr("Opening the study {name}", name=folder.name),
-            lambda: open_desk(folder, who),
+            doing,
+            lambda: open_desk(folder, who, passphrase),
             take,
+            failed=ask,
             discard=lambda opened: opened.desk.close(),
         )
 
@@ -324,7 +339,6 @@ class ReviewFlow(WindowPart):
         self._session.study = opened.look.study
         self._session.set_blinding(Blinding(before.hidden | desk.blinding.hidden))
         self._readers.fix(desk.reader.reader_id, opened.look.person)
-        self._remember_name(opened.look.person)
         self.desk = desk
         self.page.form.set_form(desk.form)
         if opened.protocol is not None:
@@ -335,16 +349,6 @@ class ReviewFlow(WindowPart):
         self.page.show_look(opened.look)
         self._timer.start()
         self.look()
-
-    def _remember_name(self, name: str) -> None:
-        """Remember the name on this computer; nothing depends on it."""
-        try:
-            before = self._services.load_preferences()
-            self._services.save_preferences(replace(before, reader=name))
-        except MamamiaError as error:
-            self._notifier.warn(
-                tr("Your name is used now but not remembered: {error}", error=error)
-            )
 
     # -------------------------------------------------------------------- looking
 

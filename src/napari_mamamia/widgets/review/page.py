@@ -75,16 +75,18 @@ class _Tabs(QTabBar):
 
 
 class ReviewPage(QWidget):
-    """`study_chosen` carries a folder, `person_chosen` a name, `leave_wanted` ends the work.
+    """The page; `leave_wanted` ends the work.
 
     Attributes
     ----------
+    study_chosen, person_chosen
+        Carry a folder; a name and the passphrase of its key, "" without one.
     form, reading, judging
         The questions; what a reader sees, them included; what a judge sees.
     """
 
     study_chosen = Signal(object)
-    person_chosen = Signal(str)
+    person_chosen = Signal(str, str)
     leave_wanted = Signal()
 
     def __init__(self) -> None:
@@ -126,9 +128,17 @@ class ReviewPage(QWidget):
         self.begin = button(
             "review_begin",
             tr("Begin"),
-            tr("Begins as this person; the name is remembered on this computer"),
-            lambda: self.person_chosen.emit(self.who.currentText()),
+            tr("Begins as this person, in this window alone"),
+            self._choose_person,
         )
+        self.secret: QLineEdit = named(
+            QLineEdit(), "review_secret", tr("Passphrase of your key: nobody else acts as you")
+        )
+        self.secret.setEchoMode(QLineEdit.EchoMode.Password)
+        self.secret.setPlaceholderText(tr("passphrase of your key"))
+        self.secret.returnPressed.connect(self._choose_person)
+        self.why_key = label("review_why_key", tip=tr("Why a passphrase is needed"))
+        self._asking_key = column(self.why_key, self.secret)
         self._asking = row(QLabel(tr("I am")), self.who, self.begin)
         self._asking.layout().setStretch(1, 1)
         self.new = button(
@@ -138,7 +148,10 @@ class ReviewPage(QWidget):
             self.show_planning,
         )
         self.planning.left.connect(self.show_entry)
-        self._entry = column(self.about, self.study, self._asking, row(self.open, self.new, 1))
+        lines = (self.about, self.study, self._asking, self._asking_key)
+        self._entry = column(*lines, row(self.open, self.new, 1))
+        # Another person has another key.
+        self.who.currentIndexChanged.connect(lambda _at: self._asking_key.hide())
         return self._entry
 
     def _make_work(self) -> QWidget:
@@ -190,10 +203,17 @@ class ReviewPage(QWidget):
         self.who.addItems(list(people))
         self.who.setCurrentText(known)
         self._asking.setVisible(bool(people))
+        self._asking_key.hide()
         if not known:
             self.who.setCurrentIndex(-1)
         set_primary(self.begin, primary=bool(people))
         set_primary(self.open, primary=not people)
+
+    def ask_key(self, why: str) -> None:
+        """Ask for the passphrase of the key of the person who was chosen."""
+        self.why_key.setText(why)
+        self._asking_key.show()
+        self.secret.setFocus()
 
     def show_planning(self) -> None:
         """Ask what a new study shall be."""
@@ -238,6 +258,11 @@ class ReviewPage(QWidget):
         self.progress.show_look(look)
 
     # -------------------------------------------------------------------- inner
+
+    def _choose_person(self) -> None:
+        secret = self.secret.text() if self._asking_key.isVisibleTo(self) else ""
+        self.secret.clear()
+        self.person_chosen.emit(self.who.currentText(), secret)
 
     def _choose_folder(self) -> None:
         name = QFileDialog.getExistingDirectory(self, tr("Folder of a review study"))

@@ -17,7 +17,7 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.store import EventStore
-from napari_mamamia.reviewing.agreement import N_RESAMPLES, estimate_mean
+from napari_mamamia.reviewing.agreement import N_RESAMPLES, SEED, estimate_mean
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.questions import ReaderAnswers, collect_questions
@@ -168,7 +168,7 @@ def measure_agreement(
     truth: Truth | None = None,
     orders: Mapping[str, Sequence[str]] | None = None,
     n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    seed: int = SEED,
 ) -> StudyAgreement:
     """Return how far the readers of a study agree, by the readings of the round that stands.
 

@@ -15,7 +15,7 @@ from napari_mamamia.core.quality import Queue
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.agreement import N_RESAMPLES, Estimate
+from napari_mamamia.reviewing.agreement import N_RESAMPLES, SEED, Estimate
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_rules import why_other_form
 from napari_mamamia.reviewing.form_values import parse_answers_text
@@ -86,6 +86,8 @@ class ReportChoice:
         The data set with the images; None for where it was when the study was made.
     most_pictures
         Pictures of disagreements, the worst first.
+    n_resamples, seed
+        Of the intervals: the same as of `measure_agreement`, or the page has other numbers.
     """
 
     are_named: bool = False
@@ -93,6 +95,7 @@ class ReportChoice:
     images: Path | None = None
     most_pictures: int = MOST_PICTURES
     n_resamples: int = N_RESAMPLES
+    seed: int = SEED
 
 
 DEFAULT: Final = ReportChoice()
@@ -137,7 +140,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     reading = read_whole(store)
     state = fold_reading(store, reading)
     labels = make_labels(state, are_named=choice.are_named)
-    result = measure_agreement(store, n_resamples=choice.n_resamples)
+    result = measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
     images = choice.images or Path(store.study.data_set)
     disputed = [state.study.case(one.key).case_id for one in list_disputes(state)]
     about = (disputed, images, choice.most_pictures, labels.rank)
