@@ -60,7 +60,7 @@ def majority_vote(
     """
     box = _joint_box(labels)
     out = np.zeros(labels[0].shape, np.uint8)
-    parts = [np.asarray(part[box.slices]) for part in labels]
+    parts = [np.asarray(label[box.slices]) for label in labels]
     values = sorted({0, *(int(v) for part in parts for v in np.unique(part))})
     votes = np.stack([sum((part == v for part in parts), np.int16(0)) for v in values])
     most = votes == votes.max(axis=0)
@@ -173,11 +173,11 @@ def _joint_box(labels: Sequence[NDArray[Any]]) -> Box:
             "folder of masks"
         )
     box = Box.empty()
-    for k, part in enumerate(labels):
-        if part.shape != labels[0].shape:
+    for k, label in enumerate(labels):
+        if label.shape != labels[0].shape:
             raise GridMismatchError(
-                f"masks that are fused share one grid, but reader {k + 1} has shape {part.shape} "
+                f"masks that are fused share one grid, but reader {k + 1} has shape {label.shape} "
                 f"(z, y, x), the first {labels[0].shape}: export them on one grid"
             )
-        box = box.union(Box.around(part))
+        box = box.union(Box.around(label))
     return box

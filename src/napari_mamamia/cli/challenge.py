@@ -199,7 +199,7 @@ def _print_team(outcome: "TeamOutcome") -> None:
     for note in outcome.notes:
         print(f"    note: {note}")
     if outcome.breaches:
-        rows = [(one.case_id, one.reason) for one in outcome.breaches]
+        rows = [(breach.case_id, breach.reason) for breach in outcome.breaches]
         print_table(f"{outcome.team}: what was wrong", ("case", "problem"), rows, is_folded=True)
 
 

@@ -57,7 +57,7 @@ def _print_columns(seen: "TableOverview") -> None:
         print(coverage_text(len(seen.cohort.records), seen.cohort.coverage()))
         for note in seen.cohort.notes:
             print(f"  {note}")
-    proposed = {one.field: one for one in seen.proposals}
+    proposed = {proposal.field: proposal for proposal in seen.proposals}
     for field in ("case_id", *FIELDS):
         if field in seen.fields:
             print(f"  {field}: read from {' and '.join(map(repr, seen.fields[field]))}")

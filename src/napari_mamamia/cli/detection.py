@@ -194,15 +194,15 @@ def _print_detection(summary: "DetectionSummary") -> None:
         centre_heads = ("centre", "cases", "lesions", "found", "false", "FROC", "raFROC strict")
         rows_of_centres = (
             (
-                one.name,
-                f"{one.n_cases}",
-                f"{one.n_lesions}",
-                f"{one.n_true_positives}",
-                f"{one.n_false_positives}",
-                shown(one.froc, 4),
-                shown(one.strict, 4),
+                centre.name,
+                f"{centre.n_cases}",
+                f"{centre.n_lesions}",
+                f"{centre.n_true_positives}",
+                f"{centre.n_false_positives}",
+                shown(centre.froc, 4),
+                shown(centre.strict, 4),
             )
-            for one in result.centres
+            for centre in result.centres
         )
         print_table("By centre", centre_heads, rows_of_centres, to_the_right=centre_heads[1:])
     for warning in summary.warnings:

@@ -40,7 +40,7 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
     typer.BadParameter
         If there is one.
     """
-    options = {one.name: one.opts[0] for one in context.command.params}
+    options = {param.name: param.opts[0] for param in context.command.params}
     for name, where in table.items():
         if is_given(context, name) and not where.holds(context.params):
             raise typer.BadParameter(
@@ -59,7 +59,7 @@ class Command(TyperCommand):
         for param in self.get_params(ctx):
             value = typed.get(param.name)
             values = value if isinstance(value, list | tuple) else (value,)
-            if any(isinstance(one, str) and not one.strip() for one in values):
+            if any(isinstance(value, str) and not value.strip() for value in values):
                 name = param.opts[0] if param.param_type_name == "option" else param.metavar
                 raise typer.BadParameter(
                     f"expected a value for {name}, got an empty text: type one, or leave it out "

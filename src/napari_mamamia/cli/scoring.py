@@ -257,7 +257,7 @@ def score_pcr(
         existing=existing,
     )
     scored = run(job_of_all)
-    unequal = say_unequal_responses([one.model for one in scored.models])
+    unequal = say_unequal_responses([model.model for model in scored.models])
     lines = [
         *([unequal] if unequal else []),
         *classifier_lines(scored.classifiers.result, scored.classifiers.notes, "case"),

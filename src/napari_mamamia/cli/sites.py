@@ -57,9 +57,11 @@ def evaluate(
     settings = ScoreSettings(
         profile_named(profile), clinical, n_resamples=0, columns=column_choice(columns)
     )
-    asked = SiteSettings(site, share, key, read_digests(digest or ()))
+    site_settings = SiteSettings(site, share, key, read_digests(digest or ()))
     models = [prediction_folder(text) for text in prediction]
-    job = partial(evaluate_site, reference, models, out, asked, settings, overwrite=overwrite)
+    job = partial(
+        evaluate_site, reference, models, out, site_settings, settings, overwrite=overwrite
+    )
     evaluation = run(job)
     written = evaluation.file
     print(f"site        {written.site}: {written.n_cases} case(s), {written.share}")

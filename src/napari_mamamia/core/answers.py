@@ -83,13 +83,15 @@ class Landmarks:
 
     def find(self, landmark: Landmark, side: Side) -> PointMm | None:
         """Return where a landmark of a breast is; None where nobody marked it."""
-        points = (one for one in self.points if (one.landmark, one.side) == (landmark, side))
-        return next((one.point_mm for one in points), None)
+        points = (
+            point for point in self.points if (point.landmark, point.side) == (landmark, side)
+        )
+        return next((point.point_mm for point in points), None)
 
     def put(self, point: MarkedPoint) -> "Landmarks":
         """Return these with one more, in place of what stood there."""
         where = (point.landmark, point.side)
-        others = [one for one in self.points if (one.landmark, one.side) != where]
+        others = [point for point in self.points if (point.landmark, point.side) != where]
         return Landmarks((*others, point) if point.point_mm is not None else tuple(others))
 
 
@@ -134,32 +136,32 @@ class Answers:
     def find(self, field_id: str, place: Place = WHOLE_CASE) -> Answer | None:
         """Return the answer to a question of a place, also one that was taken away."""
         return next(
-            (one for one in self.items if one.field == field_id and one.place == place), None
+            (item for item in self.items if item.field == field_id and item.place == place), None
         )
 
     def put(self, answer: Answer) -> "Answers":
         """Return these with one more, in place of what stood there."""
         where = (answer.field, answer.place)
-        items = [one for one in self.items if (one.field, one.place) != where]
+        items = [item for item in self.items if (item.field, item.place) != where]
         return replace(self, items=(*items, answer))
 
     def leave_out(self, place: Place) -> "Answers":
         """Return these without all that was said of a place: a lesion that is none."""
-        items = tuple(one for one in self.items if one.place != place)
-        anchors = tuple(one for one in self.anchors if one.name != place.name)
+        items = tuple(item for item in self.items if item.place != place)
+        anchors = tuple(anchor for anchor in self.anchors if anchor.name != place.name)
         return replace(self, items=items, anchors=anchors)
 
     @property
     def lesions(self) -> frozenset[str]:
         """The numbers of the lesions that have an answer, also one that was filled in."""
-        places = (one.place for one in self.items)
+        places = (item.place for item in self.items)
         return frozenset(one.name for one in places if one.scope is FieldScope.LESION)
 
     @property
     def described(self) -> frozenset[str]:
         """The numbers of the lesions of which somebody said something, or took it away."""
-        lesions = (one for one in self.items if one.place.scope is FieldScope.LESION)
-        return frozenset(one.place.name for one in lesions if not one.is_computed)
+        lesions = (item for item in self.items if item.place.scope is FieldScope.LESION)
+        return frozenset(lesion.place.name for lesion in lesions if not lesion.is_computed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +226,14 @@ class CaseFacts:
         lesions = self.lesions
         if lesions is not None:
             lesions = tuple(
-                LesionFacts(one.name, one.side, voxel=one.voxel, anchors=one.anchors)
-                for one in lesions
+                LesionFacts(lesion.name, lesion.side, voxel=lesion.voxel, anchors=lesion.anchors)
+                for lesion in lesions
             )
         return replace(self, lesions=lesions)
 
     def lesion(self, name: str) -> LesionFacts | None:
         """Return the lesion of a number."""
-        return next((one for one in self.lesions or () if one.name == name), None)
+        return next((lesion for lesion in self.lesions or () if lesion.name == name), None)
 
 
 NOTHING_KNOWN: Final = CaseFacts()

@@ -59,8 +59,8 @@ class Box:
             stop -= 1
         ends = {slow: (first, stop)}
         shadow = np.any(planes[first:stop], axis=0)
-        for place, axis in enumerate(axes[1:]):
-            hit = np.flatnonzero(np.any(shadow, axis=1 - place))
+        for index, axis in enumerate(axes[1:]):
+            hit = np.flatnonzero(np.any(shadow, axis=1 - index))
             ends[axis] = (int(hit[0]), int(hit[-1]) + 1)
         (z0, z1), (y0, y1), (x0, x1) = (ends[axis] for axis in range(3))
         return cls((z0, y0, x0), (z1, y1, x1))

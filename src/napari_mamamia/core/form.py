@@ -232,11 +232,11 @@ class Form:
 
     def field(self, field_id: str) -> Field | None:
         """Return the question of an id; None for one that this form has not."""
-        return next((one for one in self.fields if one.id == field_id), None)
+        return next((field for field in self.fields if field.id == field_id), None)
 
     def of_scope(self, scope: FieldScope) -> tuple[Field, ...]:
         """Return the questions that are asked of a case, a breast or a lesion."""
-        return tuple(one for one in self.fields if one.scope is scope)
+        return tuple(field for field in self.fields if field.scope is scope)
 
 
 def fold_id(text: str) -> str:
@@ -263,10 +263,10 @@ def _require_text(text: str, what: str) -> None:
 
 def _require_distinct(ids: Iterable[str], what: str) -> None:
     visited: set[str] = set()
-    for one in ids:
-        if fold_id(one) in visited:
-            raise FormatError(f"expected each {what} once, got {one!r} twice: rename one")
-        visited.add(fold_id(one))
+    for identifier in ids:
+        if fold_id(identifier) in visited:
+            raise FormatError(f"expected each {what} once, got {identifier!r} twice: rename one")
+        visited.add(fold_id(identifier))
 
 
 def _require_order(fields: tuple[Field, ...]) -> None:
@@ -274,7 +274,7 @@ def _require_order(fields: tuple[Field, ...]) -> None:
         raise FormatError(
             f"expected 1 to {MOST_FIELDS} questions, got {len(fields)}: split the form"
         )
-    _require_distinct((one.id for one in fields), "question")
+    _require_distinct((field.id for field in fields), "question")
     before: dict[str, Field] = {}
     for one in fields:
         for condition in (*one.asked_if, *one.required_if):

@@ -91,7 +91,7 @@ class Queue:
             sorted(place.draw for place in self.places),
         )
         ids = {place.case_id for place in self.places}
-        if not numbers or len(ids) < len(numbers) or any(one != numbers for one in orders):
+        if not numbers or len(ids) < len(numbers) or any(order != numbers for order in orders):
             raise CaseError(
                 f"expected each case of a queue once, with a rank and a draw of its own, got "
                 f"{len(numbers)} place(s) of {len(ids)} case(s): make the queue again"

@@ -218,18 +218,18 @@ class Study:
     def __post_init__(self) -> None:
         _require_distinct((case.key for case in self.cases), "key of a case")
         _require_distinct((case.case_id for case in self.cases), "case id")
-        _require_distinct((one.reader_id.casefold() for one in self.readers), "reader")
-        _require_distinct((one.name.casefold() for one in self.readers), "name of a reader")
+        _require_distinct((reader.reader_id.casefold() for reader in self.readers), "reader")
+        _require_distinct((reader.name.casefold() for reader in self.readers), "name of a reader")
         _require_distinct(
-            ((one.reader, one.case, one.occasion) for one in self.tasks), "task of a reader"
+            ((task.reader, task.case, task.occasion) for task in self.tasks), "task of a reader"
         )
-        if not any(Role.LEAD in one.roles for one in self.readers):
+        if not any(Role.LEAD in reader.roles for reader in self.readers):
             raise CaseError(
                 "expected a reader with the role lead, got none: somebody has to answer for the "
                 "study"
             )
-        leads = {one.reader_id for one in self.readers if Role.LEAD in one.roles}
-        _require_distinct((one.key for one in self.lead_keys), "key of a lead")
+        leads = {reader.reader_id for reader in self.readers if Role.LEAD in reader.roles}
+        _require_distinct((lead_key.key for lead_key in self.lead_keys), "key of a lead")
         for one in self.lead_keys:
             if one.reader not in leads or not re.fullmatch(r"[0-9a-f]{64}", one.key):
                 raise CaseError(
@@ -237,7 +237,7 @@ class Study:
                     f"got {one.reader!r} with {one.key!r}: check both"
                 )
         cases = {case.key for case in self.cases}
-        readers = {one.reader_id for one in self.readers if Role.READER in one.roles}
+        readers = {reader.reader_id for reader in self.readers if Role.READER in reader.roles}
         for task in self.tasks:
             if task.case not in cases or task.reader not in readers:
                 raise CaseError(
@@ -247,12 +247,12 @@ class Study:
 
     def case(self, key: str) -> StudyCase:
         """Return the case of a key, or raise `CaseError`."""
-        return _find_one((one for one in self.cases if one.key == key), "a case key", key)
+        return _find_one((case for case in self.cases if case.key == key), "a case key", key)
 
     def case_of_id(self, case_id: str) -> StudyCase:
         """Return the case of an id, or of its number (`number_of`), or raise `CaseError`."""
-        by_id = [one for one in self.cases if one.case_id == case_id]
-        by_number = [one for one in self.cases if self.number_of(one.key) == case_id]
+        by_id = [case for case in self.cases if case.case_id == case_id]
+        by_number = [case for case in self.cases if self.number_of(case.key) == case_id]
         if self.hides_site and not by_id + by_number:
             raise CaseError(
                 f"expected a case of the study, got {case_id!r}: the site is hidden, so cases go "
@@ -276,18 +276,20 @@ class Study:
     @property
     def veiled(self) -> "Study":
         """The same with a number in place of each case id, without sites and names of files."""
-        cases = (StudyCase(one.key, self.number_of(one.key)) for one in self.cases)
+        cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 
     def reader(self, reader_id: str) -> StudyReader:
         """Return the reader of an id, or raise `CaseError`."""
         return _find_one(
-            (one for one in self.readers if one.reader_id == reader_id), "a reader", reader_id
+            (reader for reader in self.readers if reader.reader_id == reader_id),
+            "a reader",
+            reader_id,
         )
 
     def tasks_of(self, reader_id: str) -> tuple[Task, ...]:
         """Return what a reader was given, in order."""
-        return tuple(one for one in self.tasks if one.reader == reader_id)
+        return tuple(task for task in self.tasks if task.reader == reader_id)
 
 
 def _find_one(found: Iterable[T], what: str, asked: str) -> T:

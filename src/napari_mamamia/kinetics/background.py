@@ -107,7 +107,7 @@ def central_half(mask: NDArray[np.bool_], slice_axis: int) -> NDArray[np.bool_]:
     if slices.size:
         first, count = int(slices[0]), int(slices[-1]) - int(slices[0]) + 1
         start = first + count // 4
-        at = [slice(None)] * 3
-        at[slice_axis] = slice(start, start + max(count - 2 * (count // 4), 1))
-        out[tuple(at)] = mask[tuple(at)]
+        index = [slice(None)] * 3
+        index[slice_axis] = slice(start, start + max(count - 2 * (count // 4), 1))
+        out[tuple(index)] = mask[tuple(index)]
     return out

@@ -135,10 +135,10 @@ def patch_curve(
     The patch lies across `slice_axis` and is cut off at the edge of the volume.
     """
     half = size // 2
-    at = []
+    index = []
     for axis, (place, n) in enumerate(zip(centre, signal.shape[1:], strict=True)):
         reach = 0 if axis == slice_axis else half
-        at.append(slice(max(place - reach, 0), min(place + reach + 1, n)))
-    values = signal[:, *at]
+        index.append(slice(max(place - reach, 0), min(place + reach + 1, n)))
+    values = signal[:, *index]
     mean = region_curve(values, np.ones(values.shape[1:], np.bool_))
     return contrast_curve(mean, times_s, values[0].size, rule=rule)

@@ -30,8 +30,8 @@ def curve_figure(plot: CurvePlot) -> "Figure":
         axes.set_xlabel(plot.x_label)
         axes.set_ylabel(plot.y_labels[0])
         axes.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
-        for place, line in enumerate(plot.lines):
-            _draw_line(axes, plot, line, _MARKERS[place % len(_MARKERS)])
+        for index, line in enumerate(plot.lines):
+            _draw_line(axes, plot, line, _MARKERS[index % len(_MARKERS)])
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#EEEEEE", zorder=0)
         _set_ticks(axes, plot)

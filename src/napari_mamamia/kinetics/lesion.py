@@ -160,11 +160,11 @@ def hottest_patch(
     mean = ndimage.uniform_filter(filled, size=size, mode="constant")
     mean[~whole] = -np.inf
     z, y, x = (int(i) for i in np.unravel_index(int(mean.argmax()), mean.shape))
-    at = tuple(
+    index = tuple(
         slice(i, i + 1) if axis == slice_axis else slice(i - 1, i + 2)
         for axis, i in enumerate((z, y, x))
     )
-    values = signal[:, *at].reshape(signal.shape[0], -1).astype(np.float64).mean(axis=1)
+    values = signal[:, *index].reshape(signal.shape[0], -1).astype(np.float64).mean(axis=1)
     centre = (z + offset[0], y + offset[1], x + offset[2])
     return HottestPatch(centre, tuple(float(value) for value in values))
 

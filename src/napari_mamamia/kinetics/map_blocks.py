@@ -71,6 +71,6 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
     rows = max(min(_BLOCK_VOXELS // per_row, n_rows), 1)
     planes = max(_BLOCK_VOXELS // (per_row * rows), 1) if rows >= n_rows else 1
     for plane in range(0, shape[0], planes):
-        at = slice(plane, min(plane + planes, shape[0]))
+        index = slice(plane, min(plane + planes, shape[0]))
         for row in range(0, max(n_rows, 1), rows):
-            yield at, slice(row, row + rows), row + rows >= n_rows
+            yield index, slice(row, row + rows), row + rows >= n_rows

@@ -126,9 +126,9 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
         slope = np.where(slope > 0, slope, np.float32(np.nan))
         baseline, arrival = _find_foot(times, signal, slope, start, phase)
     gaps = np.array([late - early for early, late in pairwise(times)] or [np.nan], np.float32)
-    at = np.searchsorted(np.asarray(times, np.float32), arrival, side="right") - 1
+    index = np.searchsorted(np.asarray(times, np.float32), arrival, side="right") - 1
     # An arrival of nan is sorted behind the last phase, one before phase 0 at -1.
-    around = gaps[np.clip(at, 0, phase)]
+    around = gaps[np.clip(index, 0, phase)]
     return Rise(slope, baseline, arrival, np.maximum(gaps[phase], around), phase)
 
 

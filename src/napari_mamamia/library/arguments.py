@@ -168,7 +168,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     if given is None:
         return ()
     ids = texts_of(given, "case_ids")
-    if wrong := [one for one in ids if not isinstance(one, str)]:
+    if wrong := [identifier for identifier in ids if not isinstance(identifier, str)]:
         raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(

@@ -267,9 +267,9 @@ def _mask_folders(
     if not isinstance(masks, Mapping):
         yield (MaskFolder(path_of(masks, "masks")),)
         return
-    in_memory: dict[str, Any] = {name: one for name, one in masks.items() if not is_path(one)}
+    in_memory: dict[str, Any] = {name: mask for name, mask in masks.items() if not is_path(mask)}
     if not in_memory:
-        folders = {name: path_of(one, f"the masks {name}") for name, one in masks.items()}
+        folders = {name: path_of(mask, f"the masks {name}") for name, mask in masks.items()}
         yield tuple(MaskFolder(folder, name) for name, folder in folders.items())
         return
     if len(in_memory) < len(masks):

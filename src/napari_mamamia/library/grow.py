@@ -118,11 +118,13 @@ def _convert_start(case: Case, kind: str, value: Any) -> Any:
             )
         return start
     outlines = (value,) if isinstance(value, Outline) else tuple(value)
-    if not outlines or not all(isinstance(one, Outline) for one in outlines):
+    if not outlines or not all(isinstance(outline, Outline) for outline in outlines):
         raise ArgumentError(
             f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or several"
         )
-    return tuple(Outline(one.axis, one.index, _convert_outline(one)) for one in outlines)
+    return tuple(
+        Outline(outline.axis, outline.index, _convert_outline(outline)) for outline in outlines
+    )
 
 
 def _convert_outline(outline: Outline) -> NDArray[np.bool_]:

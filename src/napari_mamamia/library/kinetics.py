@@ -48,8 +48,8 @@ class Measurements:
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>⚠ {escape(f.case_id)}: {escape(f.reason)}</p>" for f in self.failures)
-        shown = [name for name in _SHOWN if name in self.cases.columns]
-        return f"<p><b>{escape(repr(self))}</b></p>{failed}{html_of(self.cases[shown])}"
+        columns = [name for name in _SHOWN if name in self.cases.columns]
+        return f"<p><b>{escape(repr(self))}</b></p>{failed}{html_of(self.cases[columns])}"
 
     @property
     def folder(self) -> Path:

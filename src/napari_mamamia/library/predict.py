@@ -255,7 +255,7 @@ class Predictions:
         """Return the mask of one case; `CaseError` where there is none."""
         path = self._folder / f"{case_id}.nii.gz"
         if not path.is_file():
-            failed = {one.case_id: one.reason for one in self.failures}
+            failed = {failure.case_id: failure.reason for failure in self.failures}
             why = failed.get(case_id, "it is not in the folder")
             raise CaseError(
                 f"expected a prediction of {case_id!r} in {self._folder}, but {why}: choose another"

@@ -59,7 +59,9 @@ class ReviewStudy:
             row: dict[str, Any] = {
                 "case_id": state.study.case(view.key).case_id,
                 "state": view.state.value,
-                "n_readings": sum(bool(one.hash) and not one.occasion for one in view.readings),
+                "n_readings": sum(
+                    bool(reading.hash) and not reading.occasion for reading in view.readings
+                ),
                 "choice": "" if decision is None else decision.choice,
                 "has_conflict": bool(view.conflicts),
             }
@@ -73,14 +75,14 @@ class ReviewStudy:
 
         rows = [
             {
-                "reader": one.reader,
-                "name": one.name,
-                "roles": ", ".join(one.roles),
-                "n_tasks": one.n_tasks,
-                "n_read": one.n_read,
-                "minutes": one.active_s / 60,
+                "reader": reader.reader,
+                "name": reader.name,
+                "roles": ", ".join(reader.roles),
+                "n_tasks": reader.n_tasks,
+                "n_read": reader.n_read,
+                "minutes": reader.active_s / 60,
             }
-            for one in self.status.readers
+            for reader in self.status.readers
         ]
         return pd.DataFrame(rows).set_index("reader")
 
@@ -135,10 +137,10 @@ class ReviewStudy:
         """
         state = fold_reading(self._store, read_whole(self._store))
         masks = {}
-        for one in list_accepted(state).cases:
-            labels = load_stored_labels(self._store, one.decision.mask)
+        for case in list_accepted(state).cases:
+            labels = load_stored_labels(self._store, case.decision.mask)
             if labels is not None:
-                masks[one.case_id] = labels.mask()
+                masks[case.case_id] = labels.mask()
         return masks
 
 

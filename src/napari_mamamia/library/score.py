@@ -391,11 +391,13 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
         _require_mapping(prediction, reference)
         ids = sorted({*reference, *prediction})
         return {
-            one: _on_one_grid(
-                _convert_labels(reference.get(one), f"the reference of {one}", grid),
-                _convert_labels(prediction.get(one), f"the prediction of {one}", grid),
+            identifier: _on_one_grid(
+                _convert_labels(reference.get(identifier), f"the reference of {identifier}", grid),
+                _convert_labels(
+                    prediction.get(identifier), f"the prediction of {identifier}", grid
+                ),
             )
-            for one in ids
+            for identifier in ids
         }
     common = grid_of(grid, reference, prediction)
     if reference is None or prediction is None:

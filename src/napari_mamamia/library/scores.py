@@ -246,24 +246,24 @@ class Comparison:
     @classmethod
     def of(cls, models: tuple[Scores, ...], baseline: str = "") -> "Comparison":
         """Return the comparison of models; errors as `Scores.compare`."""
-        if wrong := [one for one in models if not isinstance(one, Scores)]:
+        if wrong := [model for model in models if not isinstance(model, Scores)]:
             raise ArgumentError(
                 f"expected the scores of models, got {type(wrong[0]).__name__}: pass what score() "
                 "returned"
             )
-        names = [one.name for one in models]
+        names = [model.name for model in models]
         if len(models) < 2:
             raise ArgumentError(
                 f"expected two models or more, got {', '.join(names)} alone: pass another's scores"
             )
-        if len({one.profile for one in models}) > 1:
-            listed = ", ".join(f"{one.name} ({one.profile})" for one in models)
+        if len({model.profile for model in models}) > 1:
+            listed = ", ".join(f"{model.name} ({model.profile})" for model in models)
             raise ArgumentError(f"expected one profile for all, got {listed}: score them under one")
         try:
             require_names(names)
             require_baseline(names, baseline)
             comparison = compare_results(
-                [one.model for one in models], CompositeChoice(baseline=baseline)
+                [model.model for model in models], CompositeChoice(baseline=baseline)
             )
         except CaseError as error:
             raise ArgumentError(
@@ -309,7 +309,7 @@ class Comparison:
         """One row for each pair of models and metric: the paired tests, both also after Holm."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(one) for one in self._comparison.tests])
+        return pd.DataFrame([asdict(test) for test in self._comparison.tests])
 
     @cached_property
     def weights(self) -> "pd.DataFrame":
@@ -341,10 +341,10 @@ class Comparison:
         """
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         overwrite, first = how is not Existing.REFUSE, self._models[0]._source
-        read = tuple(path for one in self._models for path in one._source.read)
+        read = tuple(path for model in self._models for path in model._source.read)
         given = dict(first.parameters)
         given.pop("prediction", None)
-        models = ("predictions", ", ".join(one.name for one in self._models))
+        models = ("predictions", ", ".join(model.name for model in self._models))
         claim_folder(out, first.command, (models, *given.items()), how, read)
         for one in self._models:
             model_scores = beside(one.model, self._comparison)
@@ -353,7 +353,7 @@ class Comparison:
                 progress,
             )
         write_comparison(self._comparison, out, overwrite=overwrite)
-        scored, settings = [one._scored for one in self._models], self._models[0]._settings
+        scored, settings = [model._scored for model in self._models], self._models[0]._settings
         drive(
             partial(
                 write_score_report, scored, out, settings, self._comparison, overwrite=overwrite
@@ -376,7 +376,7 @@ def _write_page(
             f"expected the name of an HTML file, got {target}: name it such as report.html, or "
             "write everything to a folder with  save(folder)"
         )
-    scored, settings = [one._scored for one in models], models[0]._settings
+    scored, settings = [model._scored for model in models], models[0]._settings
     drive(
         partial(write_report_page, scored, target, settings, comparison, overwrite=overwrite),
         progress,
@@ -398,7 +398,9 @@ def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
     result = model.segmentation
     if result is None:
         return
-    scored = [(one.variable, one.groups, True) for one in result.cohort.fairness.variables]
+    scored = [
+        (variable.variable, variable.groups, True) for variable in result.cohort.fairness.variables
+    ]
     beside_them = [(one.variable, one.groups, False) for one in result.strata]
     for variable, groups, counts in (*scored, *beside_them):
         for group in groups:
@@ -409,16 +411,23 @@ def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
 
 def _disparity_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
     result = model.segmentation
-    for one in result.uncertainty.disparities if result else ():
-        test = find_test(result.permutation_tests, one.variable, one.measure) if result else None
+    for disparity in result.uncertainty.disparities if result else ():
+        test = (
+            find_test(result.permutation_tests, disparity.variable, disparity.measure)
+            if result
+            else None
+        )
         yield {
-            **{name: getattr(one, name) for name in ("variable", "measure", "value", "counted")},
-            "by_chance": one.by_chance,
-            "beyond_chance": one.beyond_chance,
-            "low": one.interval.low,
-            "high": one.interval.high,
+            **{
+                name: getattr(disparity, name)
+                for name in ("variable", "measure", "value", "counted")
+            },
+            "by_chance": disparity.by_chance,
+            "beyond_chance": disparity.beyond_chance,
+            "low": disparity.interval.low,
+            "high": disparity.interval.high,
             "p_holm": test.p_holm if test else float("nan"),
-            "left_out": ", ".join(f"{g.group} ({g.said})" for g in one.interval.left_out),
+            "left_out": ", ".join(f"{g.group} ({g.said})" for g in disparity.interval.left_out),
         }
 
 

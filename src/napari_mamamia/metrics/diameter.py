@@ -60,7 +60,7 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
     matrix = np.asarray(grid.matrix_mm)
     axis = grid.display_frame().order[0]
     slices = [inside.take([k], axis=axis) for k in range(inside.shape[axis])]
-    lengths = [longest_diameter_mm(one, matrix) if one.any() else -1.0 for one in slices]
+    lengths = [longest_diameter_mm(image, matrix) if image.any() else -1.0 for image in slices]
     place = int(np.argmax(lengths))
     voxels = np.argwhere(slices[place])
     points = voxels @ matrix.T

@@ -224,8 +224,8 @@ def _vary_case(planned: PlannedCase, rng: np.random.Generator) -> PlannedCase:
     """Return a relative of a recipe: sizes by up to 25 %, CNR by 15 %, age by 3 years."""
     scale, noise = float(rng.uniform(0.75, 1.25)), float(rng.uniform(0.85, 1.15))
     tumours = tuple(
-        replace(one, longest_mm=float(np.clip(one.longest_mm * scale, 4, 60)))
-        for one in planned.spec.tumours
+        replace(tumour, longest_mm=float(np.clip(tumour.longest_mm * scale, 4, 60)))
+        for tumour in planned.spec.tumours
     )
     cnr = planned.spec.contrast_to_noise * noise
     spec = replace(planned.spec, tumours=tumours, contrast_to_noise=cnr)

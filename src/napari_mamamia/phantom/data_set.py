@@ -115,12 +115,12 @@ def degraded_mask(phantom: Phantom) -> Mask:
     grid = phantom.case.grid
     primary = phantom.lesions == 1
     margin = [ceil(_MARGIN_MM / spacing) for spacing in grid.spacing_mm]
-    part = Box.around(primary).grown(margin, grid.shape).slices
-    points = Points.of(grid).block(part)
+    slices = Box.around(primary).grown(margin, grid.shape).slices
+    points = Points.of(grid).block(slices)
     bounds = [(float(a.min()), float(a.max())) for a in points.along]
     border = make_field(rng, 6.0, (bounds[0], bounds[1], bounds[2]))
     error_mm = rng.uniform(-2, 2) + _UNEVEN_MM * border.at(points)
-    array[part] = distance_to_mask(primary[part], grid.spacing_mm) < error_mm
+    array[slices] = distance_to_mask(primary[slices], grid.spacing_mm) < error_mm
     if rng.random() < 0.5:
         _add_false_region(array, phantom, rng)
     provenance = Provenance(

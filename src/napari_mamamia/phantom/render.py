@@ -108,8 +108,8 @@ def draw_curves(spec: PhantomSpec) -> Curves:
     )
     unit = spec.fibroglandular_signal / tissues[Tissue.FIBROGLANDULAR][0]
     tumours = [
-        fit_kinetics(Tissue.TUMOUR, scan, one.early_enhancement_percent, one.curve)[1]
-        for one in spec.tumours
+        fit_kinetics(Tissue.TUMOUR, scan, tumour.early_enhancement_percent, tumour.curve)[1]
+        for tumour in spec.tumours
     ]
     return Curves(
         {tissue: (unit * curve).astype(np.float32) for tissue, curve in tissues.items()},
@@ -187,11 +187,11 @@ def _paint_breasts(canvas: Canvas, anatomy: Anatomy, depths: Depths) -> None:
 def _paint_tube(canvas: Canvas, tube: Tube) -> None:
     if canvas.points.window(tube.bounds_mm) is None:
         return
-    for piece in tube.pieces():
-        window = canvas.points.window(piece.bounds_mm)
+    for image in tube.pieces():
+        window = canvas.points.window(image.bounds_mm)
         if window is None:
             continue
-        distance, radius_mm = piece.distance(canvas.points.block(window))
+        distance, radius_mm = image.distance(canvas.points.block(window))
         # A vessel thinner than a voxel fills but a part of it, which the distance alone does not
         # tell.
         thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)

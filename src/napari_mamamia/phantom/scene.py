@@ -37,10 +37,10 @@ def surround(
     kinds = [Tissue.FIBROGLANDULAR] + ([Tissue.FAT] if spec.fat_suppressed else [])
     normal = np.isin(tissue, kinds) & ~tumour
     margin = [ceil(_RING_MM[1] / spacing) + 1 for spacing in spec.spacing_mm]
-    part = Box.around(tumour).grown(margin, tumour.shape).slices
-    away_mm = distance_to_mask(tumour[part], spec.spacing_mm)
+    slices = Box.around(tumour).grown(margin, tumour.shape).slices
+    away_mm = distance_to_mask(tumour[slices], spec.spacing_mm)
     ring = np.zeros_like(tumour)
-    ring[part] = normal[part] & (away_mm > _RING_MM[0]) & (away_mm <= _RING_MM[1])
+    ring[slices] = normal[slices] & (away_mm > _RING_MM[0]) & (away_mm <= _RING_MM[1])
     return ring if np.count_nonzero(ring) >= _FEWEST_VOXELS else normal
 
 

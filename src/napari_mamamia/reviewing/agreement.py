@@ -141,8 +141,8 @@ def count_pairs(counts: Floats) -> Floats:
     """
     n_ratings = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :]
-    at = np.arange(counts.shape[1])
-    pairs[:, at, at] -= counts
+    index = np.arange(counts.shape[1])
+    pairs[:, index, index] -= counts
     pairs /= np.maximum(n_ratings - 1, 1)[:, None, None]
     return np.asarray(pairs * (n_ratings >= 2)[:, None, None])
 
@@ -326,7 +326,7 @@ def _number_pair(
     first: Sequence[Rating], second: Sequence[Rating], order: Sequence[Rating]
 ) -> NDArray[np.intp]:
     """Return the categories' places, (cases rated by both, 2)."""
-    place = {category: at for at, category in enumerate(order)}
+    place = {category: index for index, category in enumerate(order)}
     _require_known([*first, *second], place)
     rated = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
     return np.array([(place[a], place[b]) for a, b in rated], dtype=np.intp).reshape(-1, 2)
@@ -336,7 +336,7 @@ def _count_ratings(
     ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]
 ) -> NDArray[np.float64]:
     """Return how often each case (row) was given each category (column)."""
-    place = {category: at for at, category in enumerate(order)}
+    place = {category: index for index, category in enumerate(order)}
     counts = np.zeros((len(ratings), len(order)))
     for at, row in enumerate(ratings):
         _require_known(row, place)
@@ -347,7 +347,9 @@ def _count_ratings(
 
 
 def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
-    unknown = sorted({str(one) for one in ratings if one is not None and one not in place})
+    unknown = sorted(
+        {str(rating) for rating in ratings if rating is not None and rating not in place}
+    )
     if unknown:
         names = ", ".join(str(one) for one in place)
         raise ValueError(f"expected the categories {names}, got {', '.join(unknown)} too")

@@ -74,9 +74,9 @@ def deal_cases(
             f"{len(readers)}: name more readers, or ask for fewer readings of a case"
         )
     children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
-    places = {case: at for at, case in enumerate(order)}
+    places = {case: index for index, case in enumerate(order)}
     deals = (
-        _deal_once(plan, cases, readers, places, np.random.default_rng(one)) for one in children
+        _deal_once(plan, cases, readers, places, np.random.default_rng(child)) for child in children
     )
     first = next(deals)
     if first.is_connected or plan.n_readers == 1 or len(cases) * plan.n_readers < len(readers):
@@ -105,7 +105,7 @@ def _deal_once(
     pairs: Counter[tuple[str, str]] = Counter()
     group = {reader: reader for reader in readers}
     given: dict[str, list[str]] = {}
-    for at in rng.permutation(len(cases)):
+    for index in rng.permutation(len(cases)):
         chosen: list[str] = []
         luck = dict(zip(readers, rng.random(len(readers)), strict=True))
         while len(chosen) < plan.n_readers:
@@ -114,7 +114,7 @@ def _deal_once(
         for a, b in combinations(chosen, 2):
             pairs[_pair_of(a, b)] += 1
             _join_groups(group, a, b)
-        given[cases[at]] = chosen
+        given[cases[index]] = chosen
     firsts = _choose_firsts(given, rng) if plan.mode is ReadingMode.SECOND_LOOK else {}
     orders = {reader: _order_tasks(plan, reader, given, places, rng) for reader in readers}
     tasks = [task for reader in readers for task in orders[reader]]
@@ -151,9 +151,9 @@ def _choose_firsts(given: dict[str, list[str]], rng: np.random.Generator) -> dic
     firsts = {}
     for case, chosen in given.items():
         luck = rng.random(len(chosen))
-        at = min(range(len(chosen)), key=lambda i: (counts[chosen[i]], luck[i]))
-        firsts[case] = chosen[at]
-        counts[chosen[at]] += 1
+        index = min(range(len(chosen)), key=lambda i: (counts[chosen[i]], luck[i]))
+        firsts[case] = chosen[index]
+        counts[chosen[index]] += 1
     return firsts
 
 
@@ -165,7 +165,7 @@ def _order_tasks(
     rng: np.random.Generator,
 ) -> list[Task]:
     given_cases = sorted(case for case, chosen in given.items() if reader in chosen)
-    order = [Task(reader, given_cases[at]) for at in rng.permutation(len(given_cases))]
+    order = [Task(reader, given_cases[index]) for index in rng.permutation(len(given_cases))]
     if places:
         order.sort(key=lambda task: places[task.case])
     n_repeats = round(plan.repeat_share * len(given_cases))

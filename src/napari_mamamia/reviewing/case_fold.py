@@ -244,7 +244,11 @@ class CaseFold:
         before = self._comparison
         if before is not None and (before.of, before.agrees) == (fresh.of, fresh.agrees):
             return ""
-        standing = tuple(sorted(one.hash for one in self._first_readings if one.hash))
+        standing = tuple(
+            sorted(
+                first_reading.hash for first_reading in self._first_readings if first_reading.hash
+            )
+        )
         if self._current_state is not _S.READ or fresh.of != standing:
             return "it is not of the readings that stand"
         self._comparison = fresh
@@ -282,7 +286,7 @@ class CaseFold:
         self._earlier += [slot for slot in self._slots.values() if slot.hash]
         self._round += 1
         self._slots = {
-            place: ReadingView(*place, self._round) for place in self._slots if place[1] == 0
+            slot: ReadingView(*slot, self._round) for slot in self._slots if slot[1] == 0
         }
         self._comparison = None
         self._signatures = []
@@ -315,7 +319,7 @@ class CaseFold:
 
     def _has_seen(self, event: Event, digest: str) -> bool:
         """Whether the writer of an event had seen another one of this case."""
-        by_hash = {one.hash: one for one in self._events}
+        by_hash = {event.hash: event for event in self._events}
         chain = event[:3]
         left = list(event.seen)
         left += [one.hash for one in self._events if one[:3] == chain and one.seq < event.seq]
@@ -356,8 +360,12 @@ class CaseFold:
         key, signature = read_text(event, "key"), read_text(event, "signature")
         # Of before there were seals, and of before a hidden site was hidden here, too.
         ids = dict.fromkeys((thing.case_id, self._case.case_id))
-        ways = (replace(thing, case_id=one, seal=seal) for one in ids for seal in (thing.seal, ""))
-        fit = next((one for one in ways if self._check(key, signature, one.message)), None)
+        ways = (
+            replace(thing, case_id=identifier, seal=seal)
+            for identifier in ids
+            for seal in (thing.seal, "")
+        )
+        fit = next((way for way in ways if self._check(key, signature, way.message)), None)
         return "the signature does not fit" if fit is None else self._add_signature(event, fit, key)
 
     def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
@@ -365,7 +373,10 @@ class CaseFold:
         if owner is None or owner.reader != event.reader:
             return "the key is not this reader's"
         about = (key, thing.meaning, thing.subject, thing.at)
-        if any((one.key, one.meaning, one.subject, one.at) == about for one in self._signatures):
+        if any(
+            (signature.key, signature.meaning, signature.subject, signature.at) == about
+            for signature in self._signatures
+        ):
             return "it is a copy of a signature that stands already"
         why_not = ""
         if not owner.covers(event):

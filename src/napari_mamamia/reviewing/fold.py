@@ -158,7 +158,7 @@ def fold_events(
         ]
         if memory.looks is None:
             memory.looks = order_of_looks(study.tasks, study.plan.mode)
-        roles = {one.reader_id: frozenset(one.roles) for one in study.readers}
+        roles = {reader.reader_id: frozenset(reader.roles) for reader in study.readers}
         folded = []
         for case in study.cases:
             events = by_case.get(case.key, [])
@@ -208,8 +208,12 @@ def came_late(
         All events of the study.
     """
     act, key = event.body.get("act"), event.body.get("case")
-    case = next((one for one in state.study.cases if one.key == key), None)
-    mine = [one for one in by_hash.values() if one[:3] == event[:3] and one.seq < event.seq]
+    case = next((case for case in state.study.cases if case.key == key), None)
+    mine = [
+        by_hash
+        for by_hash in by_hash.values()
+        if by_hash[:3] == event[:3] and by_hash.seq < event.seq
+    ]
     has_entered = any(one.seq == 0 and one.body.get("act") == Act.ENTER for one in mine)
     if case is None or act not in _LATE_ACTS or not has_entered:
         return False
@@ -219,9 +223,9 @@ def came_late(
         begin = max(begun, key=attrgetter("seq"), default=None)
         known = known if begin is None else [begin.hash]
     past = list_past(by_hash, known)
-    events = [one for one in state.case(case.key).events if one.hash in past]
+    events = [event for event in state.case(case.key).events if event.hash in past]
     looks = order_of_looks(state.study.tasks, state.study.plan.mode)
-    roles = {one.reader_id: frozenset(one.roles) for one in state.study.readers}
+    roles = {reader.reader_id: frozenset(reader.roles) for reader in state.study.readers}
     run = CaseFold(state.study, origin, case, looks, roles, state.keys, has_mask, check)
     return not any(one is event for one, _ in run.take_in([*_order_events(events), event]))
 
@@ -259,7 +263,7 @@ def _order_events(events: Sequence[Event]) -> Sequence[Event]:
     if len(by_hash) < len(events):  # what stands in two files
         return _order_events(list(by_hash.values()))
     # Each as it was written: what it followed is what a signature is bound to.
-    return [by_hash[one.hash] for one in merge_events(_chain_anew(events))]
+    return [by_hash[merge_event.hash] for merge_event in merge_events(_chain_anew(events))]
 
 
 def _keeps_files(order: Iterable[Event]) -> bool:
@@ -277,8 +281,8 @@ def _follows_seen(order: Sequence[Event]) -> bool:
     """Whether each event stands behind those that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
-        places.get(one, -1) < place
-        for place, event in enumerate(order)
+        places.get(one, -1) < index
+        for index, event in enumerate(order)
         if event.seen
         for one in event.seen
     )
@@ -297,7 +301,7 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 def _fold_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
     """Return keys, changed names and what does not count of what is said of no case."""
     fold = KeyFold(study, origin, check)
-    roles = {one.reader_id: one.roles for one in study.readers}
+    roles = {reader.reader_id: reader.roles for reader in study.readers}
     names: dict[str, str] = {}
     refused = []
     for event in merge_events([list(events)]):

@@ -60,8 +60,8 @@ class Contradiction:
 def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
     """Return what is asked about: the case, the breasts in view, lesions of mask and answers."""
     breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
-    measured = [Place(FieldScope.LESION, one.name) for one in facts.lesions or ()]
-    places = {one.place for one in answers.items if one.place.scope is not FieldScope.CASE}
+    measured = [Place(FieldScope.LESION, lesion.name) for lesion in facts.lesions or ()]
+    places = {item.place for item in answers.items if item.place.scope is not FieldScope.CASE}
     lesions = {one for one in places if one.scope is FieldScope.LESION} - set(measured)
     more_breasts = sorted({one for one in places if one.scope is FieldScope.BREAST} - set(breasts))
     return (
@@ -69,7 +69,7 @@ def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
         *breasts,
         *more_breasts,
         *measured,
-        *sorted(lesions, key=lambda place: (len(place.name), place.name)),
+        *sorted(lesions, key=lambda lesion: (len(lesion.name), lesion.name)),
     )
 
 
@@ -82,7 +82,7 @@ def list_questions(
     """
     asked: dict[tuple[str, Place], AskedQuestion] = {}
     places = list_places(answers, facts)
-    given = {(one.field, one.place): one for one in answers.items}
+    given = {(item.field, item.place): item for item in answers.items}
     for field in form.fields:
         for place in places:
             if place.scope is not field.scope or not _all_hold(field.asked_if, place, asked):
@@ -94,7 +94,7 @@ def list_questions(
                 bool(field.required_if) and _all_hold(field.required_if, place, asked)
             )
             asked[(field.id, place)] = AskedQuestion(field, place, is_required, answer)
-    order = {place: at for at, place in enumerate(places)}
+    order = {place: index for index, place in enumerate(places)}
     return tuple(sorted(asked.values(), key=lambda one: order[one.place]))
 
 
@@ -103,9 +103,13 @@ def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
 
     A measure of a question that is no longer asked, or of a lesion that is gone, goes.
     """
-    asked = list_questions(form, answers, facts)
-    computed = [one.answer for one in asked if one.answer is not None and one.answer.is_computed]
-    typed = [one for one in answers.items if not one.is_computed]
+    questions = list_questions(form, answers, facts)
+    computed = [
+        question.answer
+        for question in questions
+        if question.answer is not None and question.answer.is_computed
+    ]
+    typed = [item for item in answers.items if not item.is_computed]
     return replace(answers, items=(*typed, *computed))
 
 
@@ -116,12 +120,18 @@ def list_missing(
 
     Where one breast alone may be in view, those of the other one are not missing.
     """
-    asked = list_questions(form, answers, facts)
+    questions = list_questions(form, answers, facts)
     answered = {
-        one.field.id for one in asked if one.values and one.place.scope is FieldScope.BREAST
+        question.field.id
+        for question in questions
+        if question.values and question.place.scope is FieldScope.BREAST
     }
     enough = answered if facts.is_one_breast else set()
-    return tuple(one for one in asked if one.is_missing and one.field.id not in enough)
+    return tuple(
+        question
+        for question in questions
+        if question.is_missing and question.field.id not in enough
+    )
 
 
 def find_contradictions(
@@ -131,13 +141,13 @@ def find_contradictions(
 
     Terms that this edition of the form has not are none: they may be a later one's.
     """
-    asked = list_questions(form, answers, facts)
+    questions = list_questions(form, answers, facts)
     return (
-        *_find_unasked(form, answers, asked),
-        *(problem for one in asked for problem in _find_wrong_values(one)),
-        *(problem for one in asked for problem in _find_other_side(one, facts)),
-        *(problem for one in asked for problem in _find_mask_rules(one, facts)),
-        *_find_other_hours(asked),
+        *_find_unasked(form, answers, questions),
+        *(problem for question in questions for problem in _find_wrong_values(question)),
+        *(problem for question in questions for problem in _find_other_side(question, facts)),
+        *(problem for question in questions for problem in _find_mask_rules(question, facts)),
+        *_find_other_hours(questions),
     )
 
 
@@ -153,11 +163,11 @@ def why_other_form(form: Form, answers: Answers) -> str:
 def find_unknown(form: Form, answers: Answers) -> tuple[Answer, ...]:
     """Return answers to questions, or with terms, that this form has not; they are kept."""
     return tuple(
-        one
-        for one in answers.items
-        for field in [form.field(one.field)]
+        item
+        for item in answers.items
+        for field in [form.field(item.field)]
         if field is None
-        or (field.is_choice and any(field.term(value) is None for value in one.values))
+        or (field.is_choice and any(field.term(value) is None for value in item.values))
     )
 
 
@@ -202,16 +212,16 @@ def _find_unasked(
     form: Form, answers: Answers, asked: Iterable[AskedQuestion]
 ) -> Iterator[Contradiction]:
     places = {(one.field.id, one.place) for one in asked}
-    for one in answers.items:
-        field = form.field(one.field)
-        if field is None or not one.values or one.is_computed or (field.id, one.place) in places:
+    for item in answers.items:
+        field = form.field(item.field)
+        if field is None or not item.values or item.is_computed or (field.id, item.place) in places:
             continue
-        if one.place.scope is not field.scope:
-            text = f"it is asked of a {field.scope}, and was answered of a {one.place.scope}"
+        if item.place.scope is not field.scope:
+            text = f"it is asked of a {field.scope}, and was answered of a {item.place.scope}"
         else:
             needs = " and ".join(_say_condition(form, condition) for condition in field.asked_if)
             text = f"it is answered, and is asked only where {needs}"
-        yield Contradiction(field.id, one.place, f"{field.text}: {text}")
+        yield Contradiction(field.id, item.place, f"{field.text}: {text}")
 
 
 def _say_condition(form: Form, condition: Condition) -> str:
@@ -219,7 +229,7 @@ def _say_condition(form: Form, condition: Condition) -> str:
     if other is None:
         return condition.field
     terms = [other.term(value) for value in condition.values]
-    return f"{other.text} is {' or '.join(one.text for one in terms if one is not None)}"
+    return f"{other.text} is {' or '.join(term.text for term in terms if term is not None)}"
 
 
 def _find_wrong_values(one: AskedQuestion) -> Iterator[Contradiction]:
@@ -297,11 +307,13 @@ def _find_mask_rules(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradic
 def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:
     """Return the lesions of the mask in a place."""
     if place.scope is FieldScope.CASE:
-        return [one.name for one in lesions]
+        return [lesion.name for lesion in lesions]
     if place.scope is FieldScope.LESION:
-        return [one.name for one in lesions if one.name == place.name]
+        return [lesion.name for lesion in lesions if lesion.name == place.name]
     sides = (place.name, Side.BOTH.value)
-    return [one.name for one in lesions if one.side is not None and one.side.value in sides]
+    return [
+        lesion.name for lesion in lesions if lesion.side is not None and lesion.side.value in sides
+    ]
 
 
 def _say_place(place: Place) -> str:

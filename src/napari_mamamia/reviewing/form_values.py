@@ -49,7 +49,7 @@ def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
     ('12.5',)
     """
     if field.is_choice:
-        order = {term.id: at for at, term in enumerate(field.terms)}
+        order = {term.id: index for index, term in enumerate(field.terms)}
         once = sorted(set(values), key=lambda value: (order.get(value, len(order)), value))
         if field.kind is FieldKind.SINGLE and len(once) > 1:
             raise ValueError(f"one answer is asked for, got {', '.join(once)}")
@@ -104,14 +104,14 @@ def normalise_answers(form: Form, answers: Answers) -> Answers:
     FormatError
         If a value cannot be one of its question.
     """
-    order = {field.id: at for at, field in enumerate(form.fields)}
+    order = {field.id: index for index, field in enumerate(form.fields)}
     items = []
-    for one in answers.items:
-        field = form.field(one.field)
-        values = one.values if field is None else _normalise_one(field, one)
-        is_taken_away = field is not None and field.measure is not None and not one.is_computed
+    for item in answers.items:
+        field = form.field(item.field)
+        values = item.values if field is None else _normalise_one(field, item)
+        is_taken_away = field is not None and field.measure is not None and not item.is_computed
         if values or is_taken_away:
-            items.append(Answer(one.field, values, one.place, one.is_computed))
+            items.append(Answer(item.field, values, item.place, item.is_computed))
     items.sort(key=lambda one: (order.get(one.field, len(order)), one.field, _rank_place(one)))
     return Answers(tuple(items), form.name, form.edition, form.sha256, answers.anchors)
 
@@ -145,11 +145,13 @@ def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
     record: dict[str, Any] = {
         _FORM: {"name": form.name, "edition": form.edition, "sha256": form.sha256}
     }
-    computed = sorted(name_question(one) for one in answers.items if one.is_computed)
+    computed = sorted(name_question(item) for item in answers.items if item.is_computed)
     if computed:
         record[_COMPUTED] = computed
     if answers.anchors:
-        record[_LESIONS] = {one.name: list(map(list, one.voxels)) for one in answers.anchors}
+        record[_LESIONS] = {
+            anchor.name: list(map(list, anchor.voxels)) for anchor in answers.anchors
+        }
     for one in answers.items:
         record[name_question(one)] = _record_values(form.field(one.field), one.values)
     return record
@@ -196,7 +198,7 @@ def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
     anchors = []
     for name, places in {**dict.fromkeys(_list_lesions(record)), **listed}.items():
         voxels = [_parse_voxel(one) for one in places] if isinstance(places, list) else []
-        whole = tuple(one for one in voxels[:_MOST_ANCHORS] if one is not None)
+        whole = tuple(voxel for voxel in voxels[:_MOST_ANCHORS] if voxel is not None)
         anchors.append(LesionAnchors(name, whole))
     return tuple(anchors)
 
@@ -213,7 +215,7 @@ def list_computed(record: Mapping[str, Any]) -> frozenset[str]:
     """Return the answers of a record that the program filled in, as events name them."""
     listed = record.get(_COMPUTED)
     names = listed if isinstance(listed, list) else []
-    return frozenset(one for one in names if isinstance(one, str))
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def parse_answers_text(text: str) -> Answers:
@@ -300,9 +302,11 @@ def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
     it would be said of another one, and so is all that the program measured of the mask before.
     """
     answers = parse_answers_text(text)
-    lesions = [one for one in answers.items if one.place.scope is FieldScope.LESION]
+    lesions = [item for item in answers.items if item.place.scope is FieldScope.LESION]
     lost = {
-        name_question(one) for one in lesions if one.place.name not in voxels or one.is_computed
+        name_question(lesion)
+        for lesion in lesions
+        if lesion.place.name not in voxels or lesion.is_computed
     }
     record = {key: value for key, value in _parse_record(text).items() if key not in lost}
     computed = sorted(one for one in list_computed(record) if one not in lost)
@@ -381,10 +385,10 @@ class AnswerRow:
 def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
     """Return answers as rows of a table, one for each chosen term, number or text."""
     rows = []
-    for one in normalise_answers(form, answers).items:
-        field = form.field(one.field)
-        for value in one.values:
-            rows.append(_make_row(form, field, one, value))
+    for item in normalise_answers(form, answers).items:
+        field = form.field(item.field)
+        for value in item.values:
+            rows.append(_make_row(form, field, item, value))
     return tuple(rows)
 
 

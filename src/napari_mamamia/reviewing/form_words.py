@@ -70,16 +70,16 @@ def word_answers(form: Form | None, text: str) -> str:
 
 
 def _list_answers(form: Form | None, text: str) -> Iterator[str]:
-    for one in parse_answers_text(text).items:
-        field = None if form is None else form.field(one.field)
-        values = ", ".join(word_term(form, one.field, value) for value in one.values) or _NOTHING
-        head = name_question(one)
+    for item in parse_answers_text(text).items:
+        field = None if form is None else form.field(item.field)
+        values = ", ".join(word_term(form, item.field, value) for value in item.values) or _NOTHING
+        head = name_question(item)
         if field is not None:
-            head = _word_place(field, one.place.name)
-            if field.kind is FieldKind.NUMBER and one.values:
-                shown = show_number(field, one.values[0], is_measured=one.is_computed)
+            head = _word_place(field, item.place.name)
+            if field.kind is FieldKind.NUMBER and item.values:
+                shown = show_number(field, item.values[0], is_measured=item.is_computed)
                 values = f"{shown} {name_unit(field)}".rstrip()
-        yield f"{head}: {values}{' (computed)' if one.is_computed else ''}"
+        yield f"{head}: {values}{' (computed)' if item.is_computed else ''}"
 
 
 def _word_place(field: Field, place: str) -> str:

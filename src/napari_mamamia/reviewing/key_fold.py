@@ -120,10 +120,12 @@ class KeyFold:
 
     def __init__(self, study: Study, origin: str, check: Check) -> None:
         self._origin, self._check = origin, check
-        self._names = {one.reader_id: one.name for one in study.readers}
-        self._leads = frozenset(one.reader_id for one in study.readers if Role.LEAD in one.roles)
-        self._bound = frozenset(one.reader for one in study.lead_keys)
-        self._roots = {one.key: one.reader for one in study.lead_keys}
+        self._names = {reader.reader_id: reader.name for reader in study.readers}
+        self._leads = frozenset(
+            reader.reader_id for reader in study.readers if Role.LEAD in reader.roles
+        )
+        self._bound = frozenset(lead_key.reader for lead_key in study.lead_keys)
+        self._roots = {lead_key.key: lead_key.reader for lead_key in study.lead_keys}
         self._owners = dict(self._roots)
         self._times: dict[str, str] = {}
         self._words: list[_Word] = []
@@ -156,9 +158,9 @@ class KeyFold:
         while not scales.is_done:
             if self._weigh_once(scales):
                 continue
-            left = [word for word in self._words if word in scales.possible - scales.counted]
-            crossing = self._find_crossing(left)
-            for word in crossing or left:
+            words = [word for word in self._words if word in scales.possible - scales.counted]
+            crossing = self._find_crossing(words)
+            for word in crossing or words:
                 scales.possible.remove(word)
                 self._refused.append((word.event, _CROSSES if crossing else _NO_KEY))
             disputes += [self._describe_crossing(word) for word in crossing]
@@ -272,9 +274,9 @@ class KeyFold:
 
     def _find_crossing(self, words: Iterable[_Word]) -> list[_Word]:
         """Return the words that end each other's keys; of longer circles all that end a lead's."""
-        ends = [one for one in words if one.is_end and self._owners[one.key] in self._leads]
-        pairs = {(one.by, one.key) for one in ends}
-        return [one for one in ends if (one.key, one.by) in pairs] or ends
+        ends = [word for word in words if word.is_end and self._owners[word.key] in self._leads]
+        pairs = {(end.by, end.key) for end in ends}
+        return [end for end in ends if (end.key, end.by) in pairs] or ends
 
     def _describe_crossing(self, word: _Word) -> tuple[str, str]:
         by, of = self._owners[word.by], self._owners[word.key]
@@ -298,14 +300,14 @@ class KeyFold:
         n_missing = 0 if by else self._count_needed(reader) - len(vouches)
         ends = self._list_speakers(key, counted, is_end=True)
         self_ends = [one for one in self._about.get(key, ()) if one.is_end and one.by == key]
-        ended, against = "", tuple(self._names[self._owners[one.by]] for one in ends)
+        ended, against = "", tuple(self._names[self._owners[end.by]] for end in ends)
         stand: frozenset[str] = frozenset()
         if self_ends or self._is_ended(key, counted):
             ended, against = _describe_end((ends or self_ends)[0]), ()
             stand = self._list_standing(key, counted)
         is_bound = key in self._roots and bool(self._bound)
-        words = [one for one in self._words if one.by == key and one in counted]
-        loose = [one for one in words if one.event.hash not in stand and one not in self_ends]
+        words = [word for word in self._words if word.by == key and word in counted]
+        loose = [word for word in words if word.event.hash not in stand and word not in self_ends]
         n_loose = len(loose) if ended else 0
         about = (ended, stand, n_missing, against, is_bound, n_loose)
         return KeyView(reader, key, by, since, *about)

@@ -44,8 +44,8 @@ class LesionNumbers:
 
 def pick_anchors(voxels: NDArray[np.intp]) -> tuple[Voxel, ...]:
     """Return up to 16 of a lesion's voxels (n, 3), evenly spaced in their order."""
-    at = np.unique(np.linspace(0, len(voxels) - 1, min(len(voxels), N_ANCHORS)).astype(np.intp))
-    return tuple((int(z), int(y), int(x)) for z, y, x in voxels[at])
+    index = np.unique(np.linspace(0, len(voxels) - 1, min(len(voxels), N_ANCHORS)).astype(np.intp))
+    return tuple((int(z), int(y), int(x)) for z, y, x in voxels[index])
 
 
 def follow_numbers(
@@ -68,7 +68,7 @@ def follow_numbers(
     names = sorted(held, key=rank_name)
     touched = {part for places in held.values() for part in places if part >= 0}
     parts = [part for part in order if part in touched]
-    column = {part: at for at, part in enumerate(parts)}
+    column = {part: index for index, part in enumerate(parts)}
     share = np.zeros((len(names), len(parts)))
     for row, name in enumerate(names):
         for part, n in Counter(part for part in held[name] if part >= 0).items():
@@ -78,9 +78,9 @@ def follow_numbers(
     gain = share + np.where(share > 0, _TIE * earlier / max(1, earlier.size), 0)
     rows, columns = linear_sum_assignment(gain, maximize=True)
     given = {
-        parts[at]: names[row]
-        for row, at in zip(rows.tolist(), columns.tolist(), strict=True)
-        if share[row, at] > 0
+        parts[index]: names[row]
+        for row, index in zip(rows.tolist(), columns.tolist(), strict=True)
+        if share[row, index] > 0
     }
     joined = tuple(_list_joined(names, parts, share, given))
     free = _list_free({*names})
@@ -114,8 +114,8 @@ def _list_parted(
     given: Mapping[int, str],
 ) -> Iterator[tuple[str, str]]:
     before = set(names)
-    for at, part in enumerate(parts):
-        whole = [name for row, name in enumerate(names) if share[row, at] > 0]
+    for index, part in enumerate(parts):
+        whole = [name for row, name in enumerate(names) if share[row, index] > 0]
         if whole and part in given and given[part] not in before:
             yield given[part], whole[0]
 
@@ -133,9 +133,15 @@ def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...
 
     One that is none any more, and of which nobody said anything, gives its number back.
     """
-    lesions = [LesionAnchors(one.name, one.anchors) for one in facts.lesions or () if one.anchors]
-    lost = sorted(answers.described - {one.name for one in facts.lesions or ()}, key=rank_name)
-    before = {one.name: one for one in answers.anchors}
+    lesions = [
+        LesionAnchors(lesion.name, lesion.anchors)
+        for lesion in facts.lesions or ()
+        if lesion.anchors
+    ]
+    lost = sorted(
+        answers.described - {lesion.name for lesion in facts.lesions or ()}, key=rank_name
+    )
+    before = {anchor.name: anchor for anchor in answers.anchors}
     # Without anchors, too: no part that is new may take its number.
     return (*lesions, *(before.get(name, LesionAnchors(name, ())) for name in lost))
 
@@ -144,5 +150,5 @@ def list_lost(answers: Answers, facts: CaseFacts) -> tuple[str, ...]:
     """Return the numbers of lesions that somebody described and that the mask has not."""
     if facts.lesions is None:
         return ()
-    names = {one.name for one in facts.lesions}
+    names = {lesion.name for lesion in facts.lesions}
     return tuple(sorted(answers.described - names, key=rank_name))

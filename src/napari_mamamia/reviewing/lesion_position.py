@@ -66,7 +66,7 @@ def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
     problem = _find_problem(facts, landmarks)
     usable = Landmarks() if problem else landmarks
     is_other = _find_other_breast(facts, landmarks) is not None
-    parts = (replace(one, side=None) if is_other else one for one in facts.lesions or ())
+    parts = (replace(lesion, side=None) if is_other else lesion for lesion in facts.lesions or ())
     lesions = tuple(_place_lesion(one, facts, usable) for one in parts)
     remarks = (problem,) if problem else tuple(dict.fromkeys(_list_remarks(lesions, facts, usable)))
     return replace(facts, lesions=None if facts.lesions is None else lesions, remarks=remarks)
@@ -185,17 +185,19 @@ def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> 
 def _list_remarks(
     lesions: Iterable[LesionFacts], facts: CaseFacts, landmarks: Landmarks
 ) -> Iterator[str]:
-    for one in lesions:
-        if one.centre_mm is None:
+    for lesion in lesions:
+        if lesion.centre_mm is None:
             continue
-        if one.side is None and facts.is_one_breast:
+        if lesion.side is None and facts.is_one_breast:
             yield "One breast in the volume: side and clock unknown until its nipple is marked."
-        elif one.side is None:
-            yield f"Lesion {one.name} lies in the middle: side unknown."
-        elif landmarks.find(Landmark.NIPPLE, one.side) is None:
-            yield f"Nipple not marked ({one.side}): clock unknown."
-        elif not one.clock:
-            yield f"Lesion {one.name} lies behind the nipple: clock and quadrant are yours to say."
+        elif lesion.side is None:
+            yield f"Lesion {lesion.name} lies in the middle: side unknown."
+        elif landmarks.find(Landmark.NIPPLE, lesion.side) is None:
+            yield f"Nipple not marked ({lesion.side}): clock unknown."
+        elif not lesion.clock:
+            yield (
+                f"Lesion {lesion.name} lies behind the nipple: clock and quadrant are yours to say."
+            )
 
 
 def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
@@ -212,10 +214,10 @@ def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
     """
     lesions = facts.lesions or ()
     pairs = sorted(
-        (math.dist(one.centre_mm, point), at, name)
-        for at, one in enumerate(lesions)
+        (math.dist(lesion.centre_mm, point), index, name)
+        for index, lesion in enumerate(lesions)
         for name, point in described.items()
-        if one.centre_mm is not None
+        if lesion.centre_mm is not None
     )
     names: dict[int, str] = {}
     for apart_mm, at, name in pairs:
@@ -226,7 +228,7 @@ def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
     free = (str(number) for number in range(1, len(lesions) + len(taken) + 1))
     unused = (name for name in free if name not in taken)
     named = (
-        replace(one, name=names[at] if at in names else next(unused))
-        for at, one in enumerate(lesions)
+        replace(lesion, name=names[index] if index in names else next(unused))
+        for index, lesion in enumerate(lesions)
     )
     return facts if facts.lesions is None else replace(facts, lesions=tuple(named))

@@ -43,9 +43,9 @@ def order_queue(
     CaseError
         If there is no case, one is there twice, or the share is not within 0 to 1.
     """
-    ids = [one.case_id for one in cases]
+    ids = [case.case_id for case in cases]
     if not ids or len(set(ids)) < len(ids):
-        twice = next((one for one in ids if ids.count(one) > 1), "")
+        twice = next((identifier for identifier in ids if ids.count(identifier) > 1), "")
         raise CaseError(
             f"expected each case once, got {repr(twice) + ' twice' if twice else 'none'}: correct "
             "the table"
@@ -56,17 +56,26 @@ def order_queue(
             "one case in ten"
         )
     outliers = find_volume_outliers(cases)
-    ranked = sorted(cases, key=lambda one: _rank_case(one, one.case_id in outliers))
-    ranks = {one.case_id: at for at, one in enumerate(ranked, start=1)}
+    ranked = sorted(cases, key=lambda case: _rank_case(case, case.case_id in outliers))
+    ranks = {one.case_id: index for index, one in enumerate(ranked, start=1)}
     # 0.1 of 30 is 3, though 0.1 * 30 is a little more
     n_random = math.ceil(round(random_share * len(cases), 9))
     draws = {
-        one: at
-        for at, one in enumerate(sorted(ids, key=lambda one: _draw_number(seed, one)), start=1)
+        identifier: index
+        for index, identifier in enumerate(
+            sorted(ids, key=lambda identifier: _draw_number(seed, identifier)), start=1
+        )
     }
-    words = {one.case_id: describe_case(one, one.case_id in outliers) for one in cases}
+    words = {case.case_id: describe_case(case, case.case_id in outliers) for case in cases}
     places = [
-        QueuePlace(one, draws[one] <= n_random, ranks[one], draws[one], words[one]) for one in ids
+        QueuePlace(
+            identifier,
+            draws[identifier] <= n_random,
+            ranks[identifier],
+            draws[identifier],
+            words[identifier],
+        )
+        for identifier in ids
     ]
     places.sort(key=lambda one: (not one.is_random, one.draw if one.is_random else one.rank))
     return Queue(tuple(places), seed, random_share)
@@ -79,9 +88,9 @@ def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
     of which half are the same.
     """
     by_site: dict[str, list[QualityCase]] = {}
-    for one in cases:
-        if one.site and one.volume_mm3 > 0:
-            by_site.setdefault(one.site, []).append(one)
+    for case in cases:
+        if case.site and case.volume_mm3 > 0:
+            by_site.setdefault(case.site, []).append(case)
     outliers = set()
     for group in by_site.values():
         logs = [math.log(one.volume_mm3) for one in group]
@@ -259,7 +268,7 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
         )
     n = len(queue.places)
     errors = np.cumsum([0, *is_error.values()])
-    points = tuple(CapturePoint(at, int(value)) for at, value in enumerate(errors))
+    points = tuple(CapturePoint(index, int(value)) for index, value in enumerate(errors))
     drawn = _count_read(sorted(queue.places, key=lambda one: one.draw), is_error)
     rate = estimate_rate(n, len(drawn), sum(drawn))
     urns = [_look_into_urn(queue, is_error, cut) for cut in _list_cuts(queue, is_error)]
@@ -292,7 +301,7 @@ def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
     have been drawn), and how far everything is read by now.
     """
     rest = sorted((one for one in queue.places if not one.is_random), key=lambda one: one.rank)
-    number = {one.case_id: at for at, one in enumerate(rest)}
+    number = {one.case_id: index for index, one in enumerate(rest)}
     n_in_turn = 0
     for case_id in is_error:
         at = number.get(case_id)
@@ -305,12 +314,12 @@ def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
 
 
 def _look_into_urn(queue: Queue, is_error: Mapping[str, bool], cut: int) -> _Urn:
-    left = [one for one in queue.places if one.rank > cut or one.case_id not in is_error]
-    left.sort(key=lambda one: one.draw)
-    is_left = {one.case_id for one in left}
+    places = [one for one in queue.places if one.rank > cut or one.case_id not in is_error]
+    places.sort(key=lambda one: one.draw)
+    is_left = {one.case_id for one in places}
     n_before = sum(mark for case_id, mark in is_error.items() if case_id not in is_left)
-    marks = tuple(is_error.get(one.case_id) for one in left)
-    return _Urn(tuple(left), marks, len(_count_read(left, is_error)), n_before)
+    marks = tuple(is_error.get(one.case_id) for one in places)
+    return _Urn(tuple(places), marks, len(_count_read(places, is_error)), n_before)
 
 
 def _count_read(places: Sequence[QueuePlace], is_error: Mapping[str, bool]) -> list[bool]:

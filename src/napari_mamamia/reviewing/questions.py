@@ -145,7 +145,7 @@ def _parse_answers(
             place = f"{_LESION} {number}"
         answers.append((name, place, kind, plain, key in computed))
     if names is None and len(lesions) > 1:
-        return [one for one in answers if not one[1].startswith(_LESION)], True
+        return [answer for answer in answers if not answer[1].startswith(_LESION)], True
     return answers, is_unmatched
 
 

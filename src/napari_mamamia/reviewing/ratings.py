@@ -140,8 +140,8 @@ def compare_table(
         The case of each place of the units, where several are of one; none: each is one.
     """
     categories, numbers = [], []
-    for at, question in enumerate(table.questions):
-        report_progress(at, len(table.questions), f"Comparing the answers to {question.name}")
+    for index, question in enumerate(table.questions):
+        report_progress(index, len(table.questions), f"Comparing the answers to {question.name}")
         if question.kind is QuestionKind.NUMBER:
             numbers.append(compare_numbers(question, readers, *sizes, cases))
         elif question.kind is not QuestionKind.TEXT:
@@ -161,7 +161,7 @@ def compare_categories(
     """Return how far readers agree on a question of categories; `cases` as `compare_table`."""
     categories, is_ordered = order_categories(question, order)
     units = sorted(question.ratings)
-    place = {category: at for at, category in enumerate(categories)}
+    place = {category: index for index, category in enumerate(categories)}
     counts = np.zeros((len(units), len(categories)))
     for at, unit in enumerate(units):
         for value in question.ratings[unit].values():
@@ -198,7 +198,7 @@ def compare_categories(
         int(counts.sum()),
         tuple(zip(categories, map(float, shares), strict=True)),
         is_ordered,
-        tuple(one for one in pairs if one.n or one.n_alone),
+        tuple(pair for pair in pairs if pair.n or pair.n_alone),
         estimate_sums(fleiss, sum_by_case(made_of, of_cases[is_usual]), n_resamples, seed)
         if usual >= 2
         else Estimate(nan, nan, nan, 0),
@@ -213,7 +213,7 @@ def compare_categories(
 
 
 def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]:
-    return np.array([cases[at] if cases else at for at, _ in units], dtype=np.intp)
+    return np.array([cases[index] if cases else index for index, _ in units], dtype=np.intp)
 
 
 def _find_usual(n_answers: Floats) -> int:
@@ -239,9 +239,9 @@ def _compare_pair(
         if first in row and second in row:
             rows.append((place[row[first]], place[row[second]]))
             cases.append(case)
-    at = np.array(rows, dtype=np.intp).reshape(-1, 2)
+    index = np.array(rows, dtype=np.intp).reshape(-1, 2)
     parts = np.zeros((len(rows), n * n))
-    parts[np.arange(len(rows)), at[:, 0] * n + at[:, 1]] = 1
+    parts[np.arange(len(rows)), index[:, 0] * n + index[:, 1]] = 1
     summed = sum_by_case(parts, np.array(cases, dtype=np.intp))
 
     def kappa(weighting: Weighting) -> Estimate:
@@ -251,7 +251,7 @@ def _compare_pair(
             *resampling,
         )
 
-    same = float((at[:, 0] == at[:, 1]).mean()) if rows else nan
+    same = float((index[:, 0] == index[:, 1]).mean()) if rows else nan
     linear = kappa(Weighting.LINEAR) if is_ordered else None
     quadratic = kappa(Weighting.QUADRATIC) if is_ordered else None
     return PairedCategories(
@@ -315,8 +315,8 @@ def compare_values(
         Which case each is of: what is of one case is drawn together. None: each is a case.
     """
     cases = np.arange(len(values)) if cases is None else cases
-    places = [at for at, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
-    values, of_cases = [values[at] for at in places], cases[places]
+    places = [index for index, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
+    values, of_cases = [values[index] for index in places], cases[places]
     ones, others = [a for a, _ in values], [b for _, b in values]
     pairs = np.array(values, dtype=np.float64).reshape(-1, 2)
     from_mean = pairs - (pairs.mean() if pairs.size else 0.0)

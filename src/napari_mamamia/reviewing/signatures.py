@@ -145,7 +145,7 @@ def short_key(key: str) -> str:
     '6668 7aad f862 bd77'
     """
     digest = hashlib.sha256(bytes.fromhex(key)).hexdigest()[:16]
-    return " ".join(digest[at : at + 4] for at in range(0, 16, 4))
+    return " ".join(digest[index : index + 4] for index in range(0, 16, 4))
 
 
 def _make_message(what: str, content: Mapping[str, Any]) -> bytes:

@@ -131,8 +131,8 @@ def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
     crop = np.asarray(mask[box.slices], dtype=np.bool_)
     parts, _ = label(crop, structure=_ALL_NEIGHBOURS)
     out = np.zeros_like(crop)
-    for number, place in enumerate(find_objects(parts), start=1):
-        around = Box(tuple(s.start for s in place), tuple(s.stop for s in place)).grown(
+    for number, object_ in enumerate(find_objects(parts), start=1):
+        around = Box(tuple(s.start for s in object_), tuple(s.stop for s in object_)).grown(
             reach, crop.shape
         )
         out[around.slices] |= _smooth_part(parts[around.slices] == number, sigma)

@@ -210,14 +210,14 @@ def status(
     result = run(partial(check_study.find_status, store, veil))
     cells = [
         (
-            one.name,
-            ", ".join(one.roles),
-            f"{one.n_read} of {one.n_tasks}",
-            f"{one.active_s / 60:.0f}",
-            ", ".join(one.keys)
-            or ("waits" if one.keys_waiting else "ended" if one.keys_ended else "–"),
+            reader.name,
+            ", ".join(reader.roles),
+            f"{reader.n_read} of {reader.n_tasks}",
+            f"{reader.active_s / 60:.0f}",
+            ", ".join(reader.keys)
+            or ("waits" if reader.keys_waiting else "ended" if reader.keys_ended else "–"),
         )
-        for one in result.readers
+        for reader in result.readers
     ]
     print_table(result.study, ("name", "roles", "read", "minutes", "key"), cells)
     print(", ".join(f"{state} {count}" for state, count in result.states.items() if count))
@@ -461,5 +461,5 @@ def _find_veil(
 
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:
-    for one in problems:
-        print(f"failed: {one.kind}: {one.where}: {one.text}", file=sys.stderr)
+    for problem in problems:
+        print(f"failed: {problem.kind}: {problem.where}: {problem.text}", file=sys.stderr)

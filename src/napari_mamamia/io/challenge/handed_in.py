@@ -317,7 +317,7 @@ def _unpack_zip(path: Path, target: Path, budget: _Budget) -> tuple[str, ...]:
     with _open_members(path) as (archive, members):
         _check_members(path, members, budget.limits)
         left_out = []
-        for number, member in enumerate(sorted(members, key=lambda one: one.filename)):
+        for number, member in enumerate(sorted(members, key=lambda member: member.filename)):
             if any(_is_noise(part) for part in PurePosixPath(member.filename).parts):
                 left_out.append(f"{member.filename} is no part of a submission")
                 continue

@@ -124,7 +124,7 @@ def look_inside(sealed: Path) -> Contents:
     if len(programs) == 1:
         return Contents(SubmissionKind.PROGRAM, programs[0], image=asked.image)
     if programs:
-        names = ", ".join(one.name for one in programs)
+        names = ", ".join(program.name for program in programs)
         return _say_nothing(folder, f"expected one {_MODEL}, found it in {names}: hand in one")
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)

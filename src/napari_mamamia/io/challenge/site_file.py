@@ -104,9 +104,9 @@ class SiteFile:
         names = [model.name for model in self.models]
         if not names or len(set(names)) < len(names) or not self.site.strip():
             raise ValueError("a site has a name, and one model or more, each once")
-        strangers = {one.model for one in self.numbers} | {row.model for row in self.rows}
+        strangers = {number.model for number in self.numbers} | {row.model for row in self.rows}
         strangers -= set(names)
-        if strangers or {one.metric for one in self.numbers} - set(self.metrics):
+        if strangers or {number.metric for number in self.numbers} - set(self.metrics):
             raise ValueError("its numbers are of its own models and metrics")
         if any(len(row.values) != len(self.metrics) for row in self.rows):
             raise ValueError("each row has a value of each metric")

@@ -76,7 +76,7 @@ def cohort_of_sheet(
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
-    names = tuple(header.names.get(at, "") for at in range(len(sheet.rows[header.row])))
+    names = tuple(header.names.get(index, "") for index in range(len(sheet.rows[header.row])))
     # Cells that only look empty are told one by one, with their column.
     whole = TableHeader(header.row, header.row, names, {})
     data = data_rows(sheet, whole, header.fields["case_id"][0], text)
@@ -105,11 +105,11 @@ def cohort_of_sheet(
 def _require_units(header: Header, units: Mapping[int, str]) -> None:
     """Raise FormatError where a row of units names one that a field is not read in."""
     for field, expected in _UNITS.items():
-        for at in header.fields.get(field, ()):
-            if at in units and units[at] not in expected:
+        for index in header.fields.get(field, ()):
+            if index in units and units[index] not in expected:
                 raise FormatError(
                     f"expected {field} in {expected[-1]}, but the row below the header says "
-                    f"{units[at]} for {header.names[at]}: convert the column"
+                    f"{units[index]} for {header.names[index]}: convert the column"
                 )
 
 
@@ -135,14 +135,16 @@ def write_clinical(
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
     cell_rows = [_list_cells(record) for record in cohort.records]
     columns = [
-        at
-        for at, field in enumerate(COLUMNS)
-        if field not in choice.absent or any(cells[at] is not None for cells in cell_rows)
+        index
+        for index, field in enumerate(COLUMNS)
+        if field not in choice.absent or any(cells[index] is not None for cells in cell_rows)
     ]
     fields = list(COLUMNS)
-    names = [choice.column(fields[at]) or _written_name(fields[at], others) for at in columns]
+    names = [
+        choice.column(fields[index]) or _written_name(fields[index], others) for index in columns
+    ]
     rows = [
-        [*(cells[at] for at in columns), *(record.other.get(name) for name in others)]
+        [*(cells[index] for index in columns), *(record.other.get(name) for name in others)]
         for cells, record in zip(cell_rows, cohort.records, strict=True)
     ]
     write_sheet([[*names, *others], *rows], path, name=_SHEET, overwrite=overwrite)

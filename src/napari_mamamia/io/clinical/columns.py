@@ -144,20 +144,20 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
     FormatError
         If there is a header, but not every column that was fixed.
     """
-    for place, names in enumerate(rows[: MOST_TITLES + 1]):
-        header = _read_header(place, names, choice, rows[place + 1 :])
+    for index, names in enumerate(rows[: MOST_TITLES + 1]):
+        header = _read_header(index, names, choice, rows[index + 1 :])
         if header is None or len(header.fields) == 1:
-            header = _join_header(place, rows, choice) or header
+            header = _join_header(index, rows, choice) or header
         if header is None:
             continue
         fixed = [name for _, name in choice.names if name is not None]
         missing = [name for name in fixed if not _find_columns(header.names, [name])]
-        if place and (missing if fixed else len(header.fields) == 1):
+        if index and (missing if fixed else len(header.fields) == 1):
             continue
         if missing:
             raise FormatError(
                 f"expected the column {missing[0]!r}, as the columns say (--columns), in row "
-                f"{place + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
+                f"{index + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
             )
         return header
     return None
@@ -177,7 +177,8 @@ def _join_header(
     if header is None or len(header.fields) == 1:
         return None
     named = [
-        at < len(lower) and bool(strip_name(lower[at])) for at in chain(*header.fields.values())
+        index < len(lower) and bool(strip_name(lower[index]))
+        for index in chain(*header.fields.values())
     ]
     return header if any(named) and not all(named) else None
 
@@ -189,14 +190,14 @@ def _read_header(
 
     Where none has its name, the first column without one may hold them: an index that pandas wrote.
     """
-    names = {at: text for at, cell in enumerate(cells) if (text := strip_name(cell))}
+    names = {index: text for index, cell in enumerate(cells) if (text := strip_name(cell))}
     fixed = dict(choice.names)
     fields: dict[str, tuple[int, ...]] = {}
     for field, aliases in COLUMNS.items():
         spellings: Sequence[str | None] = [fixed[field]] if field in fixed else aliases
         if field == "case_id" and field not in fixed:
             spellings = [
-                next((one for one in reversed(aliases) if _find_columns(names, [one])), None)
+                next((alias for alias in reversed(aliases) if _find_columns(names, [alias])), None)
             ]
         places = _find_columns(names, [name for name in spellings if name is not None])
         if places:
@@ -207,24 +208,24 @@ def _read_header(
         names = {0: names.get(0, "index"), **names}
     if "case_id" not in fields:
         return None
-    taken = {at for places in fields.values() for at in places}
+    taken = {index for places in fields.values() for index in places}
     return Header(row, names, fields, _list_other_columns(names, taken))
 
 
 def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
     """Return every column with one of the names."""
     keys = {spelled(name) for name in wanted}
-    return tuple(at for at, name in names.items() if spelled(name) in keys)
+    return tuple(index for index, name in names.items() if spelled(name) in keys)
 
 
 def _list_other_columns(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
     """Return the other columns by name; of two with one name the second gets " (2)"."""
     places: dict[str, int] = {}
-    for at, text in names.items():
-        if at not in taken:
+    for index, text in names.items():
+        if index not in taken:
             name, number = text, 1
             while name in places:
                 number += 1
                 name = f"{text} ({number})"
-            places[name] = at
+            places[name] = index
     return places

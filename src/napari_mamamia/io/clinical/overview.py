@@ -98,9 +98,9 @@ def propose_columns(
     fields = set(wanted)
     for field in (field for field in COLUMNS if field in fields):
         fitting = {
-            at: why
-            for at, name in free.items()
-            if (why := _explain_match(field, name, _read_column(rows, at)))
+            index: why
+            for index, name in free.items()
+            if (why := _explain_match(field, name, _read_column(rows, index)))
         }
         if fitting:
             at = next(iter(fitting))
@@ -203,7 +203,9 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
     if best is None or not _n_names(best[1], best[0]):
         raise FormatError(f"expected a table in {path}, but it has no cell: choose another file")
     row, sheet = best
-    names = {at: str(cell).strip() for at, cell in enumerate(sheet.rows[row]) if _is_name(cell)}
+    names = {
+        index: str(cell).strip() for index, cell in enumerate(sheet.rows[row]) if _is_name(cell)
+    }
     return _build_overview(Header(row, names, {}, {}), sheet, None, choice)
 
 
@@ -213,12 +215,12 @@ def _build_overview(
     filled_fields = {field for field, n in cohort.coverage().items() if n} if cohort else set()
     filled_fields |= {*dict(choice.names), *(["case_id"] if cohort else [])}
     missing_fields = [field for field in ("case_id", *FIELDS) if field not in filled_fields]
-    used = {at for field in header.fields for at in header.fields[field]}
-    free = {at: name for at, name in header.names.items() if at not in used}
+    used = {index for field in header.fields for index in header.fields[field]}
+    free = {index: name for index, name in header.names.items() if index not in used}
     return TableOverview(
         tuple(header.names.values()),
         {
-            field: tuple(header.names[at] for at in places)
+            field: tuple(header.names[index] for index in places)
             for field, places in header.fields.items()
         },
         cohort,

@@ -64,9 +64,11 @@ def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
     """Return the cells below a named column that only look empty."""
     gaps = sheet.gaps.get(place, {})
     return [
-        RejectedCell(name, header.names[at], "", f"{name} ({header.names[at]}) is {gaps[at]}")
-        for at in sorted(gaps)
-        if at in header.names and (name := cell_name(place, at))
+        RejectedCell(
+            name, header.names[index], "", f"{name} ({header.names[index]}) is {gaps[index]}"
+        )
+        for index in sorted(gaps)
+        if index in header.names and (name := cell_name(place, index))
     ]
 
 
@@ -76,13 +78,15 @@ def _read_field(
     """Return a field's value in each of its columns, and the cells that have none."""
     values: dict[int, Any] = {}
     rejected: list[RejectedCell] = []
-    for at in header.fields[field]:
-        cell = _read_cell(cells, at)
+    for index in header.fields[field]:
+        cell = _read_cell(cells, index)
         try:
-            values[at] = PARSERS[field](cell)
+            values[index] = PARSERS[field](cell)
         except ValueError as reason:
             text = "" if cell is None else str(cell)
-            rejected.append(RejectedCell(cell_name(place, at), header.names[at], text, str(reason)))
+            rejected.append(
+                RejectedCell(cell_name(place, index), header.names[index], text, str(reason))
+            )
     return values, rejected
 
 
@@ -93,13 +97,15 @@ def _reject_disagreement(
     columns: Sequence[int],
     known: set[Any],
 ) -> list[RejectedCell]:
-    names = [header.names[at] for at in columns]
+    names = [header.names[index] for index in columns]
     if len(set(names)) < len(names):
-        names = [f"{header.names[at]} ({cell_name(place, at)})" for at in columns]
+        names = [f"{header.names[index]} ({cell_name(place, index)})" for index in columns]
     reason = f"the columns {' and '.join(names)} disagree: {' and '.join(sorted(map(str, known)))}"
     return [
-        RejectedCell(cell_name(place, at), header.names[at], str(_read_cell(cells, at)), reason)
-        for at in columns
+        RejectedCell(
+            cell_name(place, index), header.names[index], str(_read_cell(cells, index)), reason
+        )
+        for index in columns
     ]
 
 

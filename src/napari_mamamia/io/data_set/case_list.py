@@ -113,13 +113,13 @@ def _read_table(path: Path) -> tuple[list[str], list[str]]:
     table.require_cases()
     ids: list[str] = []
     digests: list[str] = []
-    for place, (row, cell) in enumerate(zip(table.rows, table.column("case_id"), strict=True)):
+    for index, (row, cell) in enumerate(zip(table.rows, table.column("case_id"), strict=True)):
         try:
             ids.append(parse_id(cell))
         except ValueError as error:
             raise ValueError(f"row {row.number}: {error}") from None
         if table.has("sha256"):
-            digests.append(_parse_digest(table.column("sha256")[place], row.number))
+            digests.append(_parse_digest(table.column("sha256")[index], row.number))
     return ids, digests
 
 

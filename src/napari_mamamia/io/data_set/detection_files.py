@@ -142,7 +142,7 @@ def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
 
 
 def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTable:
-    place_of = {case_key(case_id): place for place, case_id in enumerate(cases.ids)}
+    place_of = {case_key(case_id): index for index, case_id in enumerate(cases.ids)}
     columns = [name for name in (*_EDGES, "score", "risk") if table.has(name)]
     numbers = {name: table.numbers(name, unit="mm" if name in _EDGES else "") for name in columns}
     reasons = {cell.row: cell.reason for _, bad in numbers.values() for cell in reversed(bad)}

@@ -110,10 +110,10 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
             name.strip(),
             (name.strip(),),
             is_needed=True,
-            is_id=place == 0 and is_id_name(name),
+            is_id=index == 0 and is_id_name(name),
             is_exact=True,
         )
-        for place, name in enumerate(columns or ())
+        for index, name in enumerate(columns or ())
     ]
     table = read_table(path, wanted)
     twice = [name for name, n in Counter(filter(None, table.header.names)).items() if n > 1]

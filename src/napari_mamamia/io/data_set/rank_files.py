@@ -165,7 +165,7 @@ def read_rank_details(path: Path) -> RankDetails:
     settings = _as_kind(content.get("settings") or {}, dict, "settings as an object")
     tables = _as_kind(content.get("tables") or [], list, "a list of tables")
     return RankDetails(
-        tuple(_read_details(_as_kind(one, dict, "an object for each table")) for one in tables),
+        tuple(_read_details(_as_kind(table, dict, "an object for each table")) for table in tables),
         str(settings.get("missing") or ""),
         tuple(str(one) for one in _as_kind(content.get("notes") or [], list, "a list of notes")),
     )

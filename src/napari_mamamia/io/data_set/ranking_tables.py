@@ -176,14 +176,16 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
     values = _read_values(table, "value")
     columns = {name: table.column(name) for name in table.header.places}
     cells = []
-    for at, row in enumerate(table.rows):
+    for index, row in enumerate(table.rows):
         task, metric, site, case, algorithm = (
-            _parse_name(table.path, row.number, name, columns[name][at]) if name in columns else ""
+            _parse_name(table.path, row.number, name, columns[name][index])
+            if name in columns
+            else ""
             for name in (*KEYS, "case", "algorithm")
         )
         names.setdefault(case_key(case), case)
         key = task, metric, site
-        cells.append(_Cell(key, case_key(case), algorithm, values[at], row.number))
+        cells.append(_Cell(key, case_key(case), algorithm, values[index], row.number))
     return cells
 
 
@@ -198,11 +200,11 @@ def _read_wide(table: Table, names: dict[str, str]) -> list[_Cell]:
             f"each algorithm, found {', '.join(header) or 'no header'}: name the columns so"
         )
     for name in algorithms:
-        places = [at for at, other in enumerate(header) if other == name]
+        places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
                 f"expected one column {name} in {path}, found {len(places)} (columns "
-                f"{', '.join(str(at + 1) for at in places)}): keep the one that counts"
+                f"{', '.join(str(index + 1) for index in places)}): keep the one that counts"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -225,13 +227,15 @@ def _read_wide(table: Table, names: dict[str, str]) -> list[_Cell]:
 def _part_cells(
     path: Path, cells: Sequence[_Cell], names: Mapping[str, str]
 ) -> tuple[ValueTable, ...]:
-    algorithms = {name: at for at, name in enumerate(dict.fromkeys(c.algorithm for c in cells))}
+    algorithms = {
+        name: index for index, name in enumerate(dict.fromkeys(c.algorithm for c in cells))
+    }
     by_key: dict[tuple[str, str, str], list[_Cell]] = {}
     for cell in cells:
         by_key.setdefault(cell.key, []).append(cell)
     tables = []
     for (task, metric, site), inside in by_key.items():
-        cases = {case: at for at, case in enumerate(dict.fromkeys(c.case for c in inside))}
+        cases = {case: index for index, case in enumerate(dict.fromkeys(c.case for c in inside))}
         values = np.full((len(cases), len(algorithms)), np.nan)
         rows = np.zeros(values.shape, dtype=np.int64)
         for cell in inside:
@@ -246,8 +250,8 @@ def _part_cells(
             values[place] = cell.value
         ids = tuple(names[case] for case in cases)
         tables.append(ValueTable(task, metric, site, tuple(algorithms), ids, values))
-    for name, at in algorithms.items():
-        if all(np.isnan(table.values[:, at]).all() for table in tables):
+    for name, algorithm in algorithms.items():
+        if all(np.isnan(table.values[:, algorithm]).all() for table in tables):
             raise FormatError(
                 f"expected a value of {name} in {path} for one case or more, found none: give its "
                 "values, or leave the algorithm out"
@@ -257,7 +261,7 @@ def _part_cells(
 
 def _choose_column(table: Table) -> list[str]:
     case_at = table.header.places["case"]
-    names = [name for at, name in enumerate(table.header.names) if name and at != case_at]
+    names = [name for index, name in enumerate(table.header.names) if name and index != case_at]
     others = [spelled(name) for name in names]
     for name in _USUAL:
         if name in others:

@@ -113,7 +113,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
 
     read = _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
     # Nobody knows which of two rows counts.
-    rows = tuple(one for one in read.rows if case_key(one.case_id) not in read.twice)
+    rows = tuple(row for row in read.rows if case_key(row.case_id) not in read.twice)
     return replace(read, rows=rows)
 
 
@@ -160,8 +160,8 @@ def _read_rows(
     unnamed: set[str] = set()
     twice: set[str] = set()
     first_row: dict[str, int] = {}
-    for place, line in enumerate(table.rows):
-        cells = {name: column[place] for name, column in columns.items()}
+    for index, line in enumerate(table.rows):
+        cells = {name: column[index] for name, column in columns.items()}
         name = f"row {line.number}"
         unnamed.add(name)
         try:
@@ -171,11 +171,11 @@ def _read_rows(
             if key in first_row:
                 twice.add(key)
                 raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
-            if reason := line.problem or bad_cells.get(place, ""):
+            if reason := line.problem or bad_cells.get(index, ""):
                 raise ValueError(reason)  # noqa: TRY301
             definitions.append(str(cells.get(METRIC_DEFINITION) or ""))
             rows[key] = parse(
-                name, cells, {name: column[place] for name, column in numbers.items()}
+                name, cells, {name: column[index] for name, column in numbers.items()}
             )
             first_row[key] = line.number
         except ValueError as reason:

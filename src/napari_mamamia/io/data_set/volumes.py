@@ -134,8 +134,8 @@ class _FoundPlanes:
         z1, y1, x1 = (max(along) for along in zip(*highs, strict=True))
         box = Box((z0, y0, x0), (z1, y1, x1))
         crop = np.zeros(box.shape, self._header.dtype)
-        for (z, top, left, _, bottom, right), piece in zip(self._places, self._pieces, strict=True):
-            crop[z - z0, top - y0 : bottom - y0, left - x0 : right - x0] = piece
+        for (z, top, left, _, bottom, right), image in zip(self._places, self._pieces, strict=True):
+            crop[z - z0, top - y0 : bottom - y0, left - x0 : right - x0] = image
         return box, crop
 
 

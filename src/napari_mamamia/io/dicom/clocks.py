@@ -206,7 +206,7 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
     """Return the clock's values (place, time), or why it has none."""
     if clock is Clock.SERIES:
         return _series_values(slices, n_times)
-    values = [piece.clocks.get(clock) for piece in slices]
+    values = [image.clocks.get(clock) for image in slices]
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         if list_refused_times(slices, clock):
@@ -221,8 +221,8 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
 def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
     """Return series numbers; phases inside one series follow its own best clock, in fractions."""
     by_series: dict[str, list[int]] = {}
-    for index, piece in enumerate(slices):
-        by_series.setdefault(piece.header.series_uid, []).append(index)
+    for index, image in enumerate(slices):
+        by_series.setdefault(image.header.series_uid, []).append(index)
     if len(by_series) == 1:
         return "all phases are in one series"
     values = np.empty(len(slices))
@@ -299,7 +299,7 @@ def _count_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
     """Return positions in time times TemporalResolution, where both are told."""
-    steps = {piece.clocks.get(RESOLUTION) for piece in slices}
+    steps = {image.clocks.get(RESOLUTION) for image in slices}
     step = steps.pop() if len(steps) == 1 else None
     if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:
         return None, ""
@@ -328,7 +328,7 @@ def _is_same_order(a: Verdict, b: Verdict) -> bool:
 
 def _name_order(verdict: Verdict, slices: Sequence[Slice]) -> str:
     firsts = [slices[stack[0]] for stack in verdict.stacks]
-    if len({piece.header.series_uid for piece in firsts}) == len(firsts):
+    if len({first.header.series_uid for first in firsts}) == len(firsts):
         return f"the series are {', '.join(str(p.header.series_number) for p in firsts)}"
     return f"phase 0 starts with {firsts[0].file.name}, phase 1 with {firsts[1].file.name}"
 

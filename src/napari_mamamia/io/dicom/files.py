@@ -151,14 +151,14 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
     lost: list[Damaged] = []
 
     def remember(error: OSError) -> None:
-        place = Path(error.filename)
+        path = Path(error.filename)
         reason = (
-            f"expected a readable folder at {place}, but {error.strerror}: check that you may "
+            f"expected a readable folder at {path}, but {error.strerror}: check that you may "
             "read it"
         )
-        if place == folder:
+        if path == folder:
             raise FormatError(reason) from error
-        lost.append(Damaged(place, reason))
+        lost.append(Damaged(path, reason))
 
     for parent, folders, names in os.walk(folder, onerror=remember):
         # In place: `os.walk` goes into the folders that are left in this list.
@@ -233,8 +233,8 @@ def _read_headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damage
     """Yield what each file is, in order; the reason where it is damaged."""
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AHEAD):
-            part = files[start : start + _AHEAD]
-            yield from zip(part, threads.map(_read_image, part), strict=True)
+            file = files[start : start + _AHEAD]
+            yield from zip(file, threads.map(_read_image, file), strict=True)
 
 
 def _read_image(path: Path) -> Image | Damaged:

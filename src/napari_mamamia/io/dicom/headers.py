@@ -290,11 +290,11 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
         with open_bounded(path, 1 << 14) as stream:
             content: Any = read_quickly(stream)
             if content is not None:
-                at = content.at
+                index = content.at
             else:
                 stream.seek(0)
                 content = open_dicom(stream, path, stop_before_pixels=True, specific_tags=_TAGS)
-                at = stream.tell()
+                index = stream.tell()
     except OSError as error:
         raise _make_damage_error(path, error) from error
     sop_class = needed(path, content, "SOPClassUID")
@@ -305,7 +305,7 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
         return OtherImage(path, name)
     try:
         times = TimeElements(content)
-        header = _read_header(path, content, at, times)
+        header = _read_header(path, content, index, times)
     # A FormatError is a ValueError, so one of DAMAGED too, and says more.
     except FormatError:
         raise

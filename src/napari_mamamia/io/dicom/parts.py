@@ -58,7 +58,7 @@ class Part:
     @property
     def phases(self) -> tuple[int, ...]:
         """The numbers of its phases, `UNNUMBERED` among them where nothing tells one."""
-        return tuple(sorted({piece.phase for piece in self.slices}))
+        return tuple(sorted({image.phase for image in self.slices}))
 
     @property
     def plane(self) -> str:
@@ -108,7 +108,7 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
 
 def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
     """Return the images with rows and columns in the directions that most phases have."""
-    counts = Counter(piece.orientation for piece in slices if piece.kind.role in PHASES)
+    counts = Counter(image.orientation for image in slices if image.kind.role in PHASES)
     if len(counts) < 2:
         return list(slices)
     usual = counts.most_common(1)[0][0]
@@ -161,14 +161,14 @@ def _number_parts(parts: Sequence[Part]) -> list[Part]:
         for at in members:
             slices, places = number_phases(parts[at].slices, parts[at].places, reached)
             new_parts[at] = replace(parts[at], slices=slices, places=places)
-            reached = max(reached, *(piece.phase + 1 for piece in slices))
+            reached = max(reached, *(image.phase + 1 for image in slices))
         for at in members:
             new_parts[at] = replace(new_parts[at], n_numbered=reached)
-    return [new_parts[at] for at in range(len(parts))]
+    return [new_parts[index] for index in range(len(parts))]
 
 
 def _find_start(part: Part) -> float:
-    return min(piece.clocks.get(Clock.ACQUISITION_TIME, 0.0) for piece in part.slices)
+    return min(image.clocks.get(Clock.ACQUISITION_TIME, 0.0) for image in part.slices)
 
 
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
@@ -196,16 +196,16 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
 def _by_orientation(pieces: Sequence[Slice]) -> list[tuple[list[Slice], str]]:
     """Return the images by orientation, each with its name; one without a name where all agree."""
     groups: list[list[Slice]] = []
-    for piece in pieces:
-        group = next((g for g in groups if _is_parallel(g[0], piece)), None)
+    for image in pieces:
+        group = next((g for g in groups if _is_parallel(g[0], image)), None)
         if group is None:
-            groups.append([piece])
+            groups.append([image])
         else:
-            group.append(piece)
+            group.append(image)
     if not 1 < len(groups) <= _MOST_TURNS or min(map(len, groups)) < _FEWEST:
         return [(list(pieces), "")]
     names = [_plane_of(group[0]) for group in groups]
-    ranks = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    ranks = [names[: index + 1].count(name) for index, name in enumerate(names)]
     return [
         (group, name if rank == 1 else f"{name}-{rank}")
         for group, name, rank in zip(groups, names, ranks, strict=True)
@@ -256,8 +256,8 @@ def _by_trigger(group: Part) -> list[Part]:
 def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
     """Return the images by sequence; sequences that are the same but for rounding join."""
     exact: dict[SequenceKey, list[Slice]] = {}
-    for piece in pieces:
-        exact.setdefault(piece.sequence, []).append(piece)
+    for image in pieces:
+        exact.setdefault(image.sequence, []).append(image)
     groups: list[list[Slice]] = []
     for sequence, members in exact.items():
         group = next((g for g in groups if g[0].sequence.is_same(sequence)), None)
@@ -275,8 +275,8 @@ def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
     EchoNumbers may be what counts the phases.
     """
     by_echo: dict[int | None, list[Slice]] = {}
-    for piece in pieces:
-        by_echo.setdefault(piece.echo, []).append(piece)
+    for image in pieces:
+        by_echo.setdefault(image.echo, []).append(image)
     if pieces[0].sequence.echo_time_ms is not None or None in by_echo or len(by_echo) < 2:
         return [list(pieces)]
     is_repeated = all(
@@ -305,7 +305,7 @@ def _with_echoes(groups: Sequence[Part]) -> list[Part]:
 def _split_sides(group: Part) -> list[Part]:
     """Return the images by breast, where a sagittal stack shows one, or two with a gap between."""
     first = group.slices[0]
-    x = np.array([piece.position_mm[0] for piece in group.slices])
+    x = np.array([image.position_mm[0] for image in group.slices])
     normal = np.cross(first.orientation[:3], first.orientation[3:])
     if abs(normal[0]) < _SAGITTAL:
         return [group]
@@ -313,8 +313,8 @@ def _split_sides(group: Part) -> list[Part]:
     if positions[0] * positions[-1] > 0 or len(positions) < 2:
         return [replace(group, side="left" if positions[0] > 0 else "right")]
     gaps = np.diff(positions)
-    at = int(np.searchsorted(positions, 0.0, side="right")) - 1
-    if gaps[at] < _BETWEEN_BREASTS * float(np.median(gaps)):
+    index = int(np.searchsorted(positions, 0.0, side="right")) - 1
+    if gaps[index] < _BETWEEN_BREASTS * float(np.median(gaps)):
         return [group]
     left = tuple(p for p in group.slices if p.position_mm[0] > 0)
     right = tuple(p for p in group.slices if p.position_mm[0] <= 0)

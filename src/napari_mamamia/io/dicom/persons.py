@@ -175,12 +175,12 @@ def _ask_file(path: Path, asked: _Asked) -> None:
     asked.n_removed += is_removed
     context = (is_removed, is_kept)
     for part in (header, header.file_meta):
-        for one in _read_identifiers(path, part, asked.seen, context):
+        for identifier in _read_identifiers(path, part, asked.seen, context):
             if is_removed:
-                asked.pseudonyms.add(folded(one.text))
-            elif one.kind != "uid" or one.text not in asked.uids:
-                asked.found[replace(one, certain=one.certain and is_kept)] = None
-                asked.uids.update([one.text] if one.kind == "uid" else ())
+                asked.pseudonyms.add(folded(identifier.text))
+            elif identifier.kind != "uid" or identifier.text not in asked.uids:
+                asked.found[replace(identifier, certain=identifier.certain and is_kept)] = None
+                asked.uids.update([identifier.text] if identifier.kind == "uid" else ())
 
 
 def _read_identifiers(
@@ -285,21 +285,28 @@ def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
     and stands in a description ("Breast^Routine").
     """
     identifiers = tuple(found)
-    texts = [folded(one.text) for one in identifiers if one.element in _DESCRIPTIONS]
+    texts = [
+        folded(identifier.text) for identifier in identifiers if identifier.element in _DESCRIPTIONS
+    ]
     of_many = [
-        one
-        for one in identifiers
-        if one.kind == "person" and any(folded(one.text) in t for t in texts)
+        identifier
+        for identifier in identifiers
+        if identifier.kind == "person" and any(folded(identifier.text) in t for t in texts)
     ]
     persons = [
-        one for one in identifiers if one.element not in _DESCRIPTIONS and one not in of_many
+        identifier
+        for identifier in identifiers
+        if identifier.element not in _DESCRIPTIONS and identifier not in of_many
     ]
-    signs = signs_of(one for one in persons if one.kind != "uid")
+    signs = signs_of(person for person in persons if person.kind != "uid")
     return tuple(
-        one
-        for one in identifiers
-        if one not in of_many
-        and (one.element not in _DESCRIPTIONS or any(s.is_in(folded(one.text)) for s in signs))
+        identifier
+        for identifier in identifiers
+        if identifier not in of_many
+        and (
+            identifier.element not in _DESCRIPTIONS
+            or any(s.is_in(folded(identifier.text)) for s in signs)
+        )
     )
 
 

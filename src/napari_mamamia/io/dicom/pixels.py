@@ -31,7 +31,7 @@ _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
 def needs_scaling(slices: Iterable[Slice]) -> bool:
     """Whether some plane's stored values must be scaled to give the quantity."""
-    return any(piece.scaling.pair != (1.0, 0.0) for piece in slices)
+    return any(image.scaling.pair != (1.0, 0.0) for image in slices)
 
 
 def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
@@ -40,7 +40,7 @@ def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
     PixelRepresentation belongs to each image: beside signed values, unsigned ones of fewer bits
     than their type has fit in a signed type of the same size.
     """
-    types = {(piece.stored, piece.header.unused_bits > 0) for piece in slices}
+    types = {(image.stored, image.header.unused_bits > 0) for image in slices}
     if any(stored.kind == "i" for stored, _ in types):
         types = {
             (np.dtype(f"i{stored.itemsize}") if has_room else stored, has_room)
@@ -62,10 +62,10 @@ def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
     MissingExtraError
         If pydicom is needed and not installed.
     """
-    for piece in slices:
-        if piece.shape != out.shape[1:]:
+    for image in slices:
+        if image.shape != out.shape[1:]:
             raise FormatError(
-                f"expected {out.shape[1:]} rows and columns in {piece.name}, got {piece.shape}: "
+                f"expected {out.shape[1:]} rows and columns in {image.name}, got {image.shape}: "
                 "export the series again"
             )
 
@@ -124,20 +124,20 @@ def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
     FormatError
         As `read_plane`.
     """
-    n_planes = Counter(piece.file for piece in slices)
-    return [_read_sample(piece, is_alone=n_planes[piece.file] == 1) for piece in slices]
+    n_planes = Counter(image.file for image in slices)
+    return [_read_sample(image, is_alone=n_planes[image.file] == 1) for image in slices]
 
 
 def _read_sample(piece: Slice, *, is_alone: bool) -> bytes:
-    at = piece.header.plain_at
+    plain_at = piece.header.plain_at
     is_deflated = piece.header.transfer_syntax == _DEFLATED
-    if piece.tile is not None or is_deflated or (at is None and not is_alone):
+    if piece.tile is not None or is_deflated or (plain_at is None and not is_alone):
         return read_plane(piece).tobytes()
-    if at is None:
+    if plain_at is None:
         return _bytes_at(piece, -_SAMPLED_BYTES, _SAMPLED_BYTES)
     n_rows, row = piece.shape[0], piece.shape[1] * piece.stored.itemsize
     middle = max(n_rows - _SAMPLED_ROWS, 0) // 2
-    start = at + (piece.frame * n_rows + middle) * row
+    start = plain_at + (piece.frame * n_rows + middle) * row
     return _bytes_at(piece, start, min(_SAMPLED_ROWS, n_rows) * row)
 
 
@@ -155,11 +155,11 @@ def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
 def require_decoders(slices: Iterable[Slice]) -> None:
     """Raise `FormatError` where a compression among `slices` cannot be read on this machine."""
     seen: set[str] = set()
-    for piece in slices:
-        syntax = piece.header.transfer_syntax
-        if piece.header.plain_at is None and syntax not in seen:
+    for image in slices:
+        syntax = image.header.transfer_syntax
+        if image.header.plain_at is None and syntax not in seen:
             seen.add(syntax)
-            _require_decoder(piece)
+            _require_decoder(image)
 
 
 def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
@@ -167,13 +167,13 @@ def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
 
     They are the plane's as they lie in the file: one plane, of the same type and byte order.
     """
-    at = piece.header.plain_at
-    if at is None or piece.tile is not None or any(piece.reversed_axes):
+    plain_at = piece.header.plain_at
+    if plain_at is None or piece.tile is not None or any(piece.reversed_axes):
         return False
     if plane.dtype != _in_file(piece) or not plane.flags.c_contiguous:
         return False
     try:
-        _read_plain(piece, at + piece.frame * plane.nbytes, plane)
+        _read_plain(piece, plain_at + piece.frame * plane.nbytes, plane)
     except FormatError:
         raise
     except DAMAGED as error:
@@ -197,10 +197,10 @@ def _read_uncompressed(piece: Slice, at: int) -> NDArray[Any]:
 
 def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
     """Fill `plane` from byte `start` of the file on, and return it without its unused bits."""
-    at = piece.header.plain_at or 0
+    index = piece.header.plain_at or 0
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
-        stream.seek(at - ahead)
+        stream.seek(index - ahead)
         # The file may have been written anew since its header was read.
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")

@@ -68,7 +68,7 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     _require_equal(slices, "size (rows, columns)", lambda s: s.shape)
     _require_close(slices, "PixelSpacing", lambda s: s.spacing_mm, _SAME_MM)
     axes = _find_axes(first)
-    heights = np.array([piece.position_mm for piece in slices]) @ np.cross(*axes)
+    heights = np.array([image.position_mm for image in slices]) @ np.cross(*axes)
     order = np.argsort(heights, kind="stable")
     rows = _group_rows([slices[i] for i in order], heights[order])
     _require_equal_rows(rows)
@@ -127,7 +127,7 @@ def _require_equal(slices: Sequence[Slice], what: str, value: Callable[[Slice], 
 def _require_close(
     slices: Sequence[Slice], what: str, value: Callable[[Slice], Any], tolerance: float
 ) -> None:
-    values = np.array([value(piece) for piece in slices])
+    values = np.array([value(image) for image in slices])
     off = np.abs(values - values[0]).max(axis=1)
     worst = int(np.argmax(off))
     if off[worst] > tolerance:

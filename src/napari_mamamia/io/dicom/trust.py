@@ -49,7 +49,7 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
 
     Only of those that a clock such as "AcquisitionTime" is read from; "" for all.
     """
-    pieces = [piece for piece in slices if not piece.is_padding]
+    pieces = [image for image in slices if not image.is_padding]
     values: dict[str, list[str]] = {}
     for piece in pieces:
         for name, value in piece.refused_times:
@@ -77,11 +77,11 @@ def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> flo
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
     """Return the least median gap of ContentTime that may be the scan's, in seconds."""
-    piece = slices[0]
-    repetition_ms = piece.sequence.repetition_time_ms
-    if not repetition_ms or "3D" not in piece.sequence.technique:
+    image = slices[0]
+    repetition_ms = image.sequence.repetition_time_ms
+    if not repetition_ms or "3D" not in image.sequence.technique:
         return RECONSTRUCTION_S
-    whole_s = repetition_ms / 1000 * min(piece.shape) * n_planes
+    whole_s = repetition_ms / 1000 * min(image.shape) * n_planes
     return max(RECONSTRUCTION_S, whole_s / _MOST_FASTER)
 
 
@@ -119,10 +119,10 @@ def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
     both = (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
     return [
         replace(
-            piece,
-            clocks=MappingProxyType({k: v for k, v in piece.clocks.items() if k not in both}),
+            image,
+            clocks=MappingProxyType({k: v for k, v in image.clocks.items() if k not in both}),
         )
-        for piece in slices
+        for image in slices
     ]
 
 
@@ -152,4 +152,4 @@ def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
         return False
     pieces = (piece for stack in stacks for piece in stack if not piece.is_padding)
     # Without a time it counts as no whole minute: 1 s is none.
-    return all(piece.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for piece in pieces)
+    return all(image.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for image in pieces)

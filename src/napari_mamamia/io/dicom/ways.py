@@ -38,18 +38,18 @@ def number_phases(
         id(piece): UNNUMBERED if number == UNNUMBERED else number + first
         for piece, number in numbers
     }
-    if all(piece.phase == phase_by_id[id(piece)] for piece in slices):
+    if all(image.phase == phase_by_id[id(image)] for image in slices):
         return tuple(slices), places
-    new = {id(piece): replace(piece, phase=phase_by_id[id(piece)]) for piece in slices}
+    new = {id(image): replace(image, phase=phase_by_id[id(image)]) for image in slices}
     if places is not None:
         rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
         places = replace(places, rows=rows)
-    return tuple(new[id(piece)] for piece in slices), places
+    return tuple(new[id(image)] for image in slices), places
 
 
 def series_selector(pieces: Iterable[Slice]) -> str:
     """Return the selector of the series of some images, such as ``series=5,6``."""
-    numbers = list(dict.fromkeys(_read_series_number(piece) for piece in pieces))
+    numbers = list(dict.fromkeys(_read_series_number(image) for image in pieces))
     return f"series={','.join(numbers)}"
 
 
@@ -111,12 +111,12 @@ def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
     stacks = order_inside(flat, places.n_times)
     if stacks is None:
         return [(piece, UNNUMBERED) for piece in flat]
-    return [(flat[at], phase) for phase, stack in enumerate(stacks) for at in stack]
+    return [(flat[index], phase) for phase, stack in enumerate(stacks) for index in stack]
 
 
 def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
     for clock in _COUNTING:
-        values = [piece.clocks.get(clock) for piece in slices]
+        values = [image.clocks.get(clock) for image in slices]
         numbers = np.array([np.nan if value is None else value for value in values])
         if np.isnan(numbers).any():
             continue
@@ -124,4 +124,4 @@ def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
         usual = int(np.median(counts))
         if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
             return list(zip(slices, at.tolist(), strict=True))
-    return [(piece, UNNUMBERED) for piece in slices]
+    return [(image, UNNUMBERED) for image in slices]

@@ -100,7 +100,7 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
         else:
             group.append(part)
     acquisitions = [Acquisition(tuple(group)) for group in groups]
-    return sorted(acquisitions, key=lambda one: one.n_times, reverse=True)
+    return sorted(acquisitions, key=lambda acquisition: acquisition.n_times, reverse=True)
 
 
 def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: str) -> Acquisition:
@@ -194,7 +194,7 @@ def _list_volumes(part: Part) -> list[Volume]:
     flat = part.places.slices
     return [
         Volume(part, stack, _find_moment(stack[len(stack) // 2]))
-        for stack in (tuple(flat[at] for at in one) for one in stacks)
+        for stack in (tuple(flat[index] for index in stack) for stack in stacks)
     ]
 
 
@@ -331,7 +331,7 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
     ways = [
-        *(leave_out(_all_but(at, moments), every) for at in range(max(map(len, moments)))),
+        *(leave_out(_all_but(index, moments), every) for index in range(max(map(len, moments)))),
         *(f"--clock {one}" for one in apart if not is_no_clock),
         "--clock SeriesNumber" * is_no_clock,
     ]

@@ -104,8 +104,8 @@ def _split_parts(
     gone: list[Part] = []
     for part in parts:
         by_phase: dict[int, list[Slice]] = {}
-        for piece in part.slices:
-            by_phase.setdefault(piece.phase, []).append(piece)
+        for image in part.slices:
+            by_phase.setdefault(image.phase, []).append(image)
         halves: tuple[list[Slice], list[Slice]] = ([], [])
         for pieces in by_phase.values():
             # False is 0 and True 1: the first half goes, the second counts.
@@ -245,7 +245,7 @@ def _require_no_doubt(
     n_planes = sum(len(part.slices) for part in chosen.parts)
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
-            every = [[piece] for one in (*chosen.parts, *broken) for piece in one.slices]
+            every = [[image] for one in (*chosen.parts, *broken) for image in one.slices]
             ways = (without_odd_phases(part), leave_out([[p] for p in part.slices], every))
             raise CaseError(f"{part.problem}{or_without(*ways)}")
     for other in found:

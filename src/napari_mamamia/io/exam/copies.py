@@ -44,21 +44,21 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
     pieces: list[Slice] = []
     n_copies = 0
     shared: set[str] = set()
-    for piece in slices:
-        uid = piece.header.instance_uid
-        twins = first.setdefault((uid, piece.frame), {}) if uid else {}
-        own = (piece.header.series_uid, piece.clocks.get(Clock.INSTANCE_NUMBER),
-               *_place_and_time(piece))  # fmt: skip
-        twin = twins.setdefault(own, piece)
-        if twin is piece:
-            pieces.append(piece)
+    for image in slices:
+        uid = image.header.instance_uid
+        twins = first.setdefault((uid, image.frame), {}) if uid else {}
+        own = (image.header.series_uid, image.clocks.get(Clock.INSTANCE_NUMBER),
+               *_place_and_time(image))  # fmt: skip
+        twin = twins.setdefault(own, image)
+        if twin is image:
+            pieces.append(image)
             shared |= {uid} if len(twins) > 1 else set()
-        elif filecmp.cmp(twin.file, piece.file, shallow=False) or _is_equal(twin, piece):
+        elif filecmp.cmp(twin.file, image.file, shallow=False) or _is_equal(twin, image):
             n_copies += 1
         else:
             raise CaseError(
                 f"expected one image of each SOPInstanceUID, series, place and time in {name}, but "
-                f"{twin.file} and {piece.file} agree in all of these and differ: move the wrong "
+                f"{twin.file} and {image.file} agree in all of these and differ: move the wrong "
                 "one out of the folder"
             )
     notes = [f"{n_copies} file(s) are there twice, with the same values; one of each counts"]
@@ -87,14 +87,14 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
         doubled = [twins for twins in by_place.values() if len(twins) > 1]
         if not 0 < len(doubled) < _MOST_SHARE * len(by_place):
             continue
-        again = [piece for twins in doubled for piece in twins[1:] if _is_equal(twins[0], piece)]
+        again = [twin for twins in doubled for twin in twins[1:] if _is_equal(twins[0], twin)]
         gone |= {id(piece) for piece in again}
         if again:
             notes.append(
                 f"{len(again)} image(s) of {again[0].header.label} were sent again under other "
                 "UIDs, with the same place, time and values; one of each counts"
             )
-    return [piece for piece in slices if id(piece) not in gone], notes
+    return [image for image in slices if id(image) not in gone], notes
 
 
 def _place_and_time(piece: Slice) -> tuple[object, ...]:
@@ -142,19 +142,21 @@ def repeat_doubt(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
 def _equal_planes(stacks: Sequence[Sequence[Slice]]) -> list[tuple[_Place, _Place]]:
     """Return the planes that are equal to an earlier one, each behind it."""
     places = [_Place(k, z) for k, stack in enumerate(stacks) for z in range(len(stack))]
-    pieces = {at: stacks[at.phase][at.slice] for at in places}
-    shown = [at for at in places if not pieces[at].is_padding]
-    samples = sample_planes([pieces[at] for at in shown])
+    pieces = {index: stacks[index.phase][index.slice] for index in places}
+    shown = [index for index in places if not pieces[index].is_padding]
+    samples = sample_planes([pieces[index] for index in shown])
     alike = _find_doubles(zip(samples, shown, strict=True))
-    whole = ((_digest_plane(read_plane(pieces[at])), at) for group in alike for at in group)
-    equal = _find_doubles((digest, at) for digest, at in whole if digest is not None)
+    whole = (
+        (_digest_plane(read_plane(pieces[index])), index) for group in alike for index in group
+    )
+    equal = _find_doubles((digest, index) for digest, index in whole if digest is not None)
     return sorted((group[0], other) for group in equal for other in group[1:])
 
 
 def _find_doubles(found: Iterable[tuple[Any, _Place]]) -> list[list[_Place]]:
     groups: dict[Any, list[_Place]] = {}
-    for key, at in found:
-        groups.setdefault(key, []).append(at)
+    for key, index in found:
+        groups.setdefault(key, []).append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -41,13 +41,13 @@ def align_days(
     planes = list(slices)
     notes: dict[str, None] = {}
     for clock in _CLOCKS:
-        at = [k for k in np.flatnonzero(is_counted) if clock in planes[k].clocks]
-        if not at:
+        flatnonzero = [k for k in np.flatnonzero(is_counted) if clock in planes[k].clocks]
+        if not flatnonzero:
             continue
-        own = [planes[k] for k in at]
+        own = [planes[k] for k in flatnonzero]
         times, zones = _to_local(own, clock, notes)
         aligned = _follow_midnight(_add_days(times, clock, notes), clock, selection, notes) - zones
-        for k, time_s, zone_s in zip(at, aligned.tolist(), zones.tolist(), strict=True):
+        for k, time_s, zone_s in zip(flatnonzero, aligned.tolist(), zones.tolist(), strict=True):
             planes[k] = _move_clock(planes[k], clock, time_s, zone_s)
     return planes, tuple(notes)
 
@@ -62,7 +62,7 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     of_day = _on_one_day(every)
     if of_day is None or not _is_torn(every) or _is_torn(of_day):
         return None
-    starts = [float(own.min()) for own in times]
+    starts = [float(time.min()) for time in times]
     if len({start % DAY_S for start in starts}) < len(set(starts)):
         return None  # two visits at one time of day
     by_day: dict[float, list[Sequence[Slice]]] = {}

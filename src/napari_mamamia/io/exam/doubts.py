@@ -114,8 +114,8 @@ def _around_pause(
     if len(start_times) < len(stacks):
         start_times = list(times_s or told_s or range(len(stacks)))
     order = sorted(range(len(stacks)), key=start_times.__getitem__)
-    at = int(np.argmax(np.diff([start_times[k] for k in order]))) + 1
-    return [stacks[k] for k in order[:at]], [stacks[k] for k in order[at:]]
+    index = int(np.argmax(np.diff([start_times[k] for k in order]))) + 1
+    return [stacks[k] for k in order[:index]], [stacks[k] for k in order[index:]]
 
 
 def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
@@ -152,12 +152,12 @@ def _find_unlike_phase(
     """Return the doubt where a phase after contrast shows another contrast than the one before."""
     if _is_ultrafast(times_s):
         return None
-    for at, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
+    for index, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
         alike = looks.likeness(a, b)
         if alike < _LEAST_ALIKE:
             return CaseError(
-                f"expected phases of one contrast in {name}, but phase {at} "
-                f"({a[0].series_name}) and phase {at + 1} ({b[0].series_name}) are not alike "
+                f"expected phases of one contrast in {name}, but phase {index} "
+                f"({a[0].series_name}) and phase {index + 1} ({b[0].series_name}) are not alike "
                 f"(correlation {alike:.2f}), as with another sequence, a map or a failed scan: "
                 f"leave out what is no phase{in_brackets(*_without_odd(stacks, a, b, looks))}"
             )

@@ -209,16 +209,16 @@ def _list_slices(images: Sequence[Image]) -> list[Slice]:
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
     """Refuse images of one study that name two patients; no name or number is told."""
     pieces = [p for p in _list_slices(images) if selection.uses_series(p.header.series_number)]
-    headers = [piece.header for piece in pieces if piece.frame == 0]
-    for at, what in enumerate(("PatientID", "PatientBirthDate")):
+    headers = [image.header for image in pieces if image.frame == 0]
+    for index, what in enumerate(("PatientID", "PatientBirthDate")):
         first_headers: dict[str, Header] = {}
         for header in headers:
-            if header.patient[at]:
-                first_headers.setdefault(header.patient[at], header)
+            if header.patient[index]:
+                first_headers.setdefault(header.patient[index], header)
         if len(first_headers) > 1:
             a, b = list(first_headers.values())[:2]
             ways = in_brackets(
-                *(_without_patient(pieces, at, patient) for patient in first_headers)
+                *(_without_patient(pieces, index, patient) for patient in first_headers)
             )
             raise CaseError(
                 f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
@@ -231,8 +231,8 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
 def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> str:
     """Return the option that leaves one patient, "" where a series is of several."""
     named = {p.header.series_number: set[str]() for p in pieces}
-    for piece in pieces:
-        named[piece.header.series_number].add(piece.header.patient[at])
+    for image in pieces:
+        named[image.header.series_number].add(image.header.patient[at])
     if any(len(patients - {""}) > 1 for patients in named.values()):
         return ""
     gone = [[p] for p in pieces if p.header.patient[at] not in ("", own)]
@@ -366,8 +366,8 @@ def _from_run(
     parts: list[Part] = []
     left: list[LeftOut] = []
     for part in whole.parts:
-        early_pieces = [piece for piece in part.slices if id(piece) in early]
-        later = [piece for piece in part.slices if id(piece) not in early]
+        early_pieces = [image for image in part.slices if id(image) in early]
+        later = [image for image in part.slices if id(image) not in early]
         if later:
             parts.append(part if not early_pieces else part_of(later, part, allow_thin=True))
         if early_pieces:
@@ -380,7 +380,7 @@ def _from_run(
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
     """Return a sentence for each part of the phases' size and place that was left out unasked."""
     listed_parts = (*chosen.parts, *(one.part for one in chosen.left_out))
-    piece_ids = {id(piece) for part in listed_parts for piece in part.slices}
+    piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
     return [
         f"{part.header.label}: {part.n_times} phase(s) of the dynamic's size and place left out as "
@@ -388,7 +388,7 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
         "whether they belong to it"
         for part in parts
         if is_same_place(part, first)
-        and not any(id(piece) in piece_ids for piece in part.slices)
+        and not any(id(image) in piece_ids for image in part.slices)
         and not selection.names_series(part.header.series_number)
     ]
 

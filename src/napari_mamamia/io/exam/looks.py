@@ -69,7 +69,7 @@ def _measure_ties(slabs: _Array) -> list[float]:
         return [0.0] * len(slabs)
     means = slabs.mean(axis=0)
     body = means > _BODY * float(np.percentile(means, 99))
-    return [_of_volume(one, body[1:] & body[:-1]) for one in slabs]
+    return [_of_volume(slab, body[1:] & body[:-1]) for slab in slabs]
 
 
 def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
@@ -198,7 +198,7 @@ class Looks:
         with np.errstate(invalid="ignore", divide="ignore"):
             near = np.nan_to_num(np.corrcoef(voxels))
         for a, b in np.argwhere(np.triu(near, 1) > _NEARLY):
-            steps = [stacks[at][0].scaling.slope for at in (a, b)]
+            steps = [stacks[index][0].scaling.slope for index in (a, b)]
             if _is_scaled(voxels[a], voxels[b], steps):
                 return int(a), int(b)
         return None
@@ -354,8 +354,8 @@ def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
 
 def _make_look(stack: Sequence[Slice]) -> _Look:
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
-    pieces = [stack[at] for at in sorted(set(places.tolist()))]
-    planes = np.stack([_read_quantity(piece) for piece in pieces])
+    pieces = [stack[index] for index in sorted(set(places.tolist()))]
+    planes = np.stack([_read_quantity(image) for image in pieces])
     blocks = block_means(planes)
     flat = planes.ravel()
     # Rows mostly have an even length: an odd step does not take the same columns of each.

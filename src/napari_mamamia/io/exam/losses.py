@@ -33,8 +33,8 @@ def loss_warnings(
         The planes of each phase.
     """
     by_series: dict[str, list[Slice]] = {}
-    for piece in slices:
-        by_series.setdefault(piece.header.series_uid, []).append(piece)
+    for image in slices:
+        by_series.setdefault(image.header.series_uid, []).append(image)
     exam_uids = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
     countable = {
         uid: pieces
@@ -124,21 +124,21 @@ def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
     of_one: dict[int, list[Slice]] = {}
     warnings = []
     for pieces in series:
-        promise = max(piece.header.positions for piece in pieces)
+        promise = max(image.header.positions for image in pieces)
         numbers = _list_identifiers(pieces)
-        n_shown = max(len(numbers), max(Counter(piece.position_mm for piece in pieces).values()))
+        n_shown = max(len(numbers), max(Counter(image.position_mm for image in pieces).values()))
         if n_shown == 1:
             of_one.setdefault(promise, []).append(pieces[0])
         else:
             warnings.append(_describe_absent(pieces[0].series_name, promise, n_shown, numbers))
     for promise, firsts in of_one.items():
-        names = " and ".join(piece.series_name for piece in firsts)
+        names = " and ".join(first.series_name for first in firsts)
         warnings.append(_describe_absent(names, promise, len(firsts), _list_identifiers(firsts)))
     return [sentence for sentence in warnings if sentence]
 
 
 def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
-    numbers = (piece.clocks.get(Clock.TEMPORAL_POSITION) for piece in pieces)
+    numbers = (image.clocks.get(Clock.TEMPORAL_POSITION) for image in pieces)
     return {number for number in numbers if number is not None}
 
 

@@ -36,9 +36,9 @@ def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
     features = _collect_features(block, grain, k, others)
     # einsum, not `@`: BLAS starts threads for it, which on busy processors take ten times as long
     products = np.einsum("iv,jv->ij", features, features)
-    at = np.arange(len(products))
+    index = np.arange(len(products))
     # A little on the diagonal: with copies among the features the matrix is singular.
-    products[at, at] += 1e-5 * float(np.trace(products)) / len(at) + 1e-6
+    products[index, index] += 1e-5 * float(np.trace(products)) / len(index) + 1e-6
     rest = grain - np.linalg.solve(products, features @ grain) @ features
     # So many features explain some of any grain by chance: that part is given back.
     freedom = len(grain) / max(len(grain) - len(features), 1)
@@ -57,7 +57,7 @@ def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) 
     # Features are at most a third of the voxels: 27 moved, 9 extremes, and 9 for each volume.
     room = len(own) // 3 - 36
     most = max(1, min(_MOST_OTHERS, room // 9))
-    near = [others[at] for at in np.argsort(-alike)[:most]]
+    near = [others[index] for index in np.argsort(-alike)[:most]]
     features = [block.inner[j] for j in near]
     moved = _match_moved_grain(block, k, others)
     if len(moved):
@@ -75,8 +75,8 @@ def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Arr
     ranks = [values.max(axis=0), values.min(axis=0), np.median(values, axis=0)]
     around = block.around[nearest]
     last = len(around) - 1
-    at = np.arange(block.first, block.first + values.shape[1])
-    beside = around[np.stack([np.maximum(at - 1, 0), at, np.minimum(at + 1, last)])]
+    index = np.arange(block.first, block.first + values.shape[1])
+    beside = around[np.stack([np.maximum(index - 1, 0), index, np.minimum(index + 1, last)])]
     ranks += [beside.max(axis=0), beside.min(axis=0)]
     ranks += list(np.abs(values[1 : 1 + _DIFFERENCES] - values[0]))
     edge = slice(block.margin, -block.margin)
@@ -99,9 +99,12 @@ def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
         if first == block.first:  # `near` has these
             middle = slice(block.margin - 1, block.margin + 2)
             match[:, middle, middle] = 0
-        at = np.unravel_index(int(np.argmax(match)), match.shape)
-        if match[at] > best:
-            best, place = float(match[at]), (others[int(at[0])], first, int(at[1]), int(at[2]))
+        index = np.unravel_index(int(np.argmax(match)), match.shape)
+        if match[index] > best:
+            best, place = (
+                float(match[index]),
+                (others[int(index[0])], first, int(index[1]), int(index[2])),
+            )
     return (
         np.empty((0, block.own.shape[1]), np.float32)
         if place is None
@@ -276,7 +279,7 @@ def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
 
     Contrast changes less than half of the body.
     """
-    coarse = np.stack([block_means(one) for one in slabs])
+    coarse = np.stack([block_means(slab) for slab in slabs])
     usual = np.median(coarse, axis=0)
     body = usual > _BODY * float(np.percentile(usual, 99))
     if not body.any():
@@ -339,7 +342,14 @@ def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
     # A block without noise is blank, not quiet: it is left out below.
     pairs[pairs <= 0] = np.inf
     quiet = (pairs <= _QUIET * pairs.min(axis=0)).all(axis=1) & np.isfinite(pairs).all(axis=1)
-    quiet_blocks = [one for one, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]
+    quiet_blocks = [block for block, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]
     if not quiet_blocks:
         return 0.0
-    return float(np.mean([np.sign(one.own[a]) * np.sign(one.own[b]) for one in quiet_blocks]))
+    return float(
+        np.mean(
+            [
+                np.sign(quiet_block.own[a]) * np.sign(quiet_block.own[b])
+                for quiet_block in quiet_blocks
+            ]
+        )
+    )

@@ -76,7 +76,10 @@ def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
     chosen = [indices for indices in chosen if len(indices) >= _FEWEST_BLOCKS]
     least = min((float(np.median(loudness[indices])) for indices in chosen), default=0.0)
     return [
-        [_cut_block(slabs, grain, corners[at], size, first, deep) for at in _sample_blocks(indices)]
+        [
+            _cut_block(slabs, grain, corners[index], size, first, deep)
+            for index in _sample_blocks(indices)
+        ]
         for indices in chosen
         if float(np.median(loudness[indices])) <= _EDGES * least
     ]
@@ -105,9 +108,11 @@ def _measure_blocks(
     """Return (volume, block): power of the grain, whether it is masked, and the mean value."""
     levels, empty, means = [], [], []
     for y, x in corners:
-        at = (..., slice(y, y + size), slice(x, x + size))
-        voxels = values[at].reshape(len(values), -1)
-        levels.append(np.square(grain[at].reshape(len(values), -1)).sum(axis=1, dtype=np.float64))
+        index = (..., slice(y, y + size), slice(x, x + size))
+        voxels = values[index].reshape(len(values), -1)
+        levels.append(
+            np.square(grain[index].reshape(len(values), -1)).sum(axis=1, dtype=np.float64)
+        )
         empty.append((voxels == voxels.min(axis=1, keepdims=True)).mean(axis=1) > _EMPTY)
         means.append(voxels.mean(axis=1, dtype=np.float64))
     return np.stack(levels, 1), np.stack(empty, 1), np.stack(means, 1)
@@ -155,8 +160,8 @@ def grain_of(values: _Array) -> _Array:
     """
     if values.ndim > 2 and values.size > _AT_ONCE:
         whole: _Array = np.empty_like(values)
-        for at, one in enumerate(values):
-            whole[at] = grain_of(one)
+        for index, value in enumerate(values):
+            whole[index] = grain_of(value)
         return whole
     padded = _with_edge(values)
     rows = padded[..., :-2, :] + padded[..., 1:-1, :] + padded[..., 2:, :]

@@ -99,7 +99,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
             f"expected the files of {places.name} in slice order, but {files[0]} is not where it "
             "belongs: open the folder again"
         )
-    scalings = {piece.scaling.pair for piece in slices}
+    scalings = {image.scaling.pair for image in slices}
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
     warnings: tuple[str, ...] = ()
     if len(scalings) > 1:

@@ -46,16 +46,16 @@ def _find_use_option(one: Acquisition, found: Sequence[Acquisition]) -> str:
     """Return the option under which one acquisition counts and no other one."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
-    if side and all(part.side not in ("", side) for part in others):
+    if side and all(other.side not in ("", side) for other in others):
         return f"--use side={side}"
     series_numbers = {part.header.series_number for part in one.parts}
     series = use_series(v.stack for v in one.volumes)
     roles = dict.fromkeys(part.role for part in one.parts if part.role not in PHASES)
     series += f",role={','.join(roles)}" * bool(roles)
-    if not any(part.header.series_number in series_numbers for part in others):
+    if not any(other.header.series_number in series_numbers for other in others):
         return series
     first = {selector.text for selector in selectors_of(one.parts[0]) if selector.key != "phase"}
-    other_texts = {selector.text for part in others for selector in selectors_of(part)}
+    other_texts = {selector.text for other in others for selector in selectors_of(other)}
     apart = sorted(text for text in first - other_texts if not text.startswith("series="))
     if apart:
         return f"{series},{apart[-1]}"
@@ -80,7 +80,7 @@ def or_named(left_out: Sequence[LeftOut]) -> str:
             f"before contrast{in_brackets(*(_all_of(one) for one in named))}"
         )
     others = [one for one in acquisitions_of(parts) if one.n_times > 1]
-    options = in_brackets(*(_all_of(one) for one in others))
+    options = in_brackets(*(_all_of(other) for other in others))
     return f", or name what is to be taken all the same{options}" if options else ""
 
 
@@ -105,10 +105,10 @@ def without_odd_phases(part: Part) -> str:
         usual, _ = Counter(facts_by_phase.values()).most_common(1)[0]
         odd = [pieces for phase, pieces in by_phase.items() if facts_by_phase[phase] != usual]
         rest = [
-            piece
+            image
             for phase, pieces in by_phase.items()
             if facts_by_phase[phase] == usual
-            for piece in pieces
+            for image in pieces
         ]
         if odd and _is_whole(rest):
             return leave_out(odd, by_phase.values())
@@ -116,7 +116,7 @@ def without_odd_phases(part: Part) -> str:
 
 
 def _describe_places(pieces: Sequence[Slice]) -> tuple[object, ...]:
-    places = sorted(tuple(round(mm, 1) for mm in piece.position_mm) for piece in pieces)
+    places = sorted(tuple(round(mm, 1) for mm in image.position_mm) for image in pieces)
     return *_describe_sizes(pieces), tuple(places)
 
 

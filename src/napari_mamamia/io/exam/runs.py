@@ -186,16 +186,16 @@ def _require_one_injection(
         return
     gaps = np.diff(times_s)
     usual = float(np.median(gaps))
-    for at in (int(k) + 1 for k in np.flatnonzero(gaps > _LONG * usual)):
-        first, second = stacks[:at], stacks[at:]
+    for index in (int(k) + 1 for k in np.flatnonzero(gaps > _LONG * usual)):
+        first, second = stacks[:index], stacks[index:]
         if len(first) < 2 or len(second) < 2:
             continue
         if not _has_enhancement(first, looks):
             continue
         if _has_enhancement(second, looks) or _has_enhancement((first[-1], *second), looks):
             raise CaseError(
-                f"expected one injection in {name}, but contrast comes among the first {at} phases "
-                f"and, {span_text(gaps[at - 1])} later, again in the other {len(second)}: "
+                f"expected one injection in {name}, but contrast comes among the first {index} "
+                f"phases and, {span_text(gaps[index - 1])} later, again in the other {len(second)}: "
                 "leave out the run that does not count"
                 + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
             )
@@ -216,18 +216,18 @@ def _require_contrast_to_stay(
     if not gone:
         return
     gains = [gain_between(blocks[0], other) for other in blocks]
-    evened = [one / np.float32(gain) for one, gain in zip(blocks, gains, strict=True)]
+    evened = [block / np.float32(gain) for block, gain in zip(blocks, gains, strict=True)]
     is_measured = not looks.borrowed(stacks).volumes and not looks.sliding(stacks)
     if is_measured and not _find_departures(evened)[1]:
         raise CaseError(_of_another_gain(stacks, gains, name))
-    at = gone[0]
+    index = gone[0]
     ways = [f"--clock {clock}" for clock in clocks]
-    first = _begin_of_whole(stacks, at, looks) if has_fallen else 0
+    first = _begin_of_whole(stacks, index, looks) if has_fallen else 0
     ways += [leave_out([stacks[k] for k in gone], stacks)] * (not first)
-    ways += [leave_out(stacks[: first or at], stacks)]
+    ways += [leave_out(stacks[: first or index], stacks)]
     clock = "name the clock that counts, or" if clocks else _CONVERT
     raise CaseError(
-        f"expected contrast to come and stay in {name}, but phase {at} looks as before "
+        f"expected contrast to come and stay in {name}, but phase {index} looks as before "
         f"contrast, behind phase {0 if has_fallen else came}: the order is wrong, or a second run "
         f"or copies follow the first; {clock} leave out the phases that do not count"
         f"{in_brackets(*ways)}"

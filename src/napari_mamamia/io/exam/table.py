@@ -67,12 +67,12 @@ def table_of(
     stacks: Sequence[Sequence[Slice]],
 ) -> tuple[SeriesRow, ...]:
     """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
-    gone = {id(piece) for one in chosen.left_out for piece in one.part.slices}
-    used = {id(piece) for part in chosen.parts for piece in part.slices}
+    gone = {id(image) for one in chosen.left_out for image in one.part.slices}
+    used = {id(image) for part in chosen.parts for image in part.slices}
     others = [
         LeftOut(part, Role.OTHER_SEQUENCE, part.sequence.text)
         for part in candidates.parts
-        if not any(id(piece) in gone or id(piece) in used for piece in part.slices)
+        if not any(id(image) in gone or id(image) in used for image in part.slices)
     ]
     rows = [_make_used_row(part, stacks) for part in chosen.parts]
     rows += [_make_left_row(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
@@ -131,15 +131,18 @@ def _sort_rows(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
                 row.number is None,
                 row.number or 0,
                 row.part.partition("phase")[0],
-                min((int(one.value) for one in row.selectors if one.key == "phase"), default=0),
-                [one.text for one in row.selectors],
+                min(
+                    (int(selector.value) for selector in row.selectors if selector.key == "phase"),
+                    default=0,
+                ),
+                [selector.text for selector in row.selectors],
             ),
         )
     )
 
 
 def _make_used_row(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
-    piece_ids = {id(piece) for piece in part.slices}
+    piece_ids = {id(image) for image in part.slices}
     phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in piece_ids)
     fate = f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
     return replace(
@@ -232,7 +235,7 @@ def spans(numbers: Sequence[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    texts = (f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
+    texts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
     return ", ".join(texts)
 
 

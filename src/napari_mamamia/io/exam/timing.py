@@ -64,7 +64,10 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
     centres, centres_are = None, _UNKNOWN
     reference_times = _find_least(stacks, REFERENCE_TIME)
     if reference_times is not None:
-        behind = [one - start for one, start in zip(reference_times, starts, strict=True)]
+        behind = [
+            reference_time - start
+            for reference_time, start in zip(reference_times, starts, strict=True)
+        ]
         if all(_LEAST_S <= one <= longest for one in behind):
             centres, centres_are = _count_from_start(starts, behind), REFERENCE_TIME
     if centres is None and ends is not None and lasting is not None:

@@ -121,11 +121,11 @@ class AppendFile:
 
     def last_line(self) -> bytes:
         """Return the last line with its end, b"" for an empty file."""
-        at, tail = self._size, b""
-        while at > 0 and tail.count(b"\n", 0, -1) == 0:
-            start = max(0, at - _BLOCK)
-            tail = _read_at(self._handle, at - start, start) + tail
-            at = start
+        index, tail = self._size, b""
+        while index > 0 and tail.count(b"\n", 0, -1) == 0:
+            start = max(0, index - _BLOCK)
+            tail = _read_at(self._handle, index - start, start) + tail
+            index = start
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
@@ -273,9 +273,9 @@ def _read_at(handle: int, size: int, start: int) -> bytes:
 
 
 def _copy_bytes(source: int, target: int, size: int) -> None:
-    at = 0
-    while at < size and (block := _read_at(source, min(_BLOCK, size - at), at)):
-        at += len(block)
+    index = 0
+    while index < size and (block := _read_at(source, min(_BLOCK, size - index), index)):
+        index += len(block)
         while block:
             block = block[os.write(target, block) :]
 

@@ -203,10 +203,10 @@ def canonical(value: object) -> bytes:
 def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines; two that a damaged line end joined are parted again, the first is marked."""
     for line in stream:
-        at = line.find(_BEGIN, 1)
-        if at > 0:
-            yield line[:at], True
-            yield line[at:], False
+        index = line.find(_BEGIN, 1)
+        if index > 0:
+            yield line[:index], True
+            yield line[index:], False
         else:
             yield line, False
 

@@ -22,8 +22,8 @@ def read_named_path(text: str) -> tuple[str, Path]:
     ('nnU-Net', '')
     """
     whole = Path(text).expanduser()
-    signs = [place for place, letter in enumerate(text) if letter == "="]
-    pairs = [(text[:place].strip(), text[place + 1 :].strip()) for place in signs]
+    signs = [index for index, letter in enumerate(text) if letter == "="]
+    pairs = [(text[:sign].strip(), text[sign + 1 :].strip()) for sign in signs]
     pairs = [(name, path) for name, path in pairs if name and path and not set(name) & set("/\\")]
     readings = [(name, Path(path).expanduser()) for name, path in pairs]
     there = [(name, path) for name, path in readings if path.exists()]

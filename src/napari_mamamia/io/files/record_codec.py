@@ -393,7 +393,7 @@ def _make_pieces_reader(pieces: list[Reader]) -> Reader:
         if len(items) != len(pieces):
             raise _WrongError(f"a list of {len(pieces)}", value)
         both = enumerate(zip(pieces, items, strict=True))
-        return tuple(_read_step(f"[{at}]", piece, one) for at, (piece, one) in both)
+        return tuple(_read_step(f"[{index}]", piece, one) for index, (piece, one) in both)
 
     return read
 

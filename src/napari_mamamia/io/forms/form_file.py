@@ -31,7 +31,7 @@ def _read_codes(value: Any) -> tuple[Code, ...]:
     return tuple(Code.of(text) for text in value)
 
 
-_CODES: Final = Written(lambda codes: [one.text for one in codes], _read_codes)
+_CODES: Final = Written(lambda codes: [code.text for code in codes], _read_codes)
 _LAYOUTS: Final = (
     Layout(Term, forms={"codes": _CODES}),
     Layout(Field, forms={"codes": _CODES}),
@@ -100,8 +100,8 @@ def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
         If a question is not as it should be, or two have one id.
     """
     added = tuple(
-        _FIELD.record(one, f"question {number} of {where}")
-        for number, one in enumerate(questions, start=1)
+        _FIELD.record(question, f"question {number} of {where}")
+        for number, question in enumerate(questions, start=1)
     )
     try:
         shipped = read_shipped_lexicon(lexicon).form if lexicon else None
@@ -117,7 +117,7 @@ def with_digest(form: Form) -> Form:
 
     What a question leaves out does not count: a later version may know more that it leaves out.
     """
-    content = [form.name, form.edition, [_list_given(_FIELD.plain(one)) for one in form.fields]]
+    content = [form.name, form.edition, [_list_given(_FIELD.plain(field)) for field in form.fields]]
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return replace(form, sha256=hashlib.sha256(text.encode()).hexdigest())
 

@@ -216,18 +216,18 @@ class _Unpacked(io.RawIOBase):
 
     def _keep_gzip_texts(self) -> None:
         """Keep what a gzip head tells: extra field, name of the packed file, comment (RFC 1952)."""
-        flags, at = self._waiting[3] if len(self._waiting) > 3 else 0, 10
+        flags, index = self._waiting[3] if len(self._waiting) > 3 else 0, 10
         if flags & 4:
-            at += 2 + int.from_bytes(self._waiting[at : at + 2], "little")
+            index += 2 + int.from_bytes(self._waiting[index : index + 2], "little")
         for flag in (8, 16):
-            while flags & flag and (end := self._waiting.find(b"\0", at)) < 0:
+            while flags & flag and (end := self._waiting.find(b"\0", index)) < 0:
                 more = self._packed.read(_PACKED_CHUNK)
                 if not more or len(self._waiting) > _MOST_TEXT:
                     raise EOFError("its head has no end")
                 self._waiting += more
-            at = end + 1 if flags & flag else at
-        if at > 10:
-            self.beside.append(self._waiting[10:at])
+            index = end + 1 if flags & flag else index
+        if index > 10:
+            self.beside.append(self._waiting[10:index])
 
 
 def _read_packed(packed: io.RawIOBase, depth: int) -> Iterator[Piece]:
@@ -252,16 +252,16 @@ def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
 
 def _read_between(data: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iterator[Piece]:
     """Yield what lies in a zip and in no member: heads, gaps, the directory, what follows it."""
-    at = 0
-    for member in sorted(members, key=lambda one: one.header_offset):
+    index = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
         data.seek(member.header_offset)
         head = data.read(_LOCAL_HEAD)
         n_names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         start = member.header_offset + _LOCAL_HEAD + n_names
-        yield True, _read_range(data, at, member.header_offset)
+        yield True, _read_range(data, index, member.header_offset)
         yield True, _read_range(data, member.header_offset, start)
-        at = max(at, start + member.compress_size)
-    yield True, _read_range(data, at, data.seek(0, io.SEEK_END))
+        index = max(index, start + member.compress_size)
+    yield True, _read_range(data, index, data.seek(0, io.SEEK_END))
 
 
 def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
@@ -313,19 +313,19 @@ def _read_volume(stream: io.RawIOBase) -> Iterator[Piece]:
 
 
 def _read_picture(data: bytes) -> Iterator[Piece]:
-    at = len(_PNG)
-    while at + 8 <= len(data):
-        length = int.from_bytes(data[at : at + 4], "big")
-        name, value = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+    index = len(_PNG)
+    while index + 8 <= len(data):
+        length = int.from_bytes(data[index : index + 4], "big")
+        name, value = data[index + 4 : index + 8], data[index + 8 : index + 8 + length]
         if name in _PNG_TEXT:
             yield True, value
             for packed in _ZLIB.finditer(value) if name != b"tEXt" else ():
                 yield True, _inflate_bytes(value[packed.start() :])
         else:
             yield False, value
-        at += 12 + length
+        index += 12 + length
     # Behind the last part of a picture anything may hang.
-    yield True, data[at:]
+    yield True, data[index:]
 
 
 def _read_text(data: bytes, depth: int) -> Iterator[Piece]:

@@ -162,10 +162,10 @@ class Among:
             return any(raw in lower for raw in self.raws)
         raws, lengths = frozenset(self.raws), sorted({len(raw) for raw in self.raws})
         return any(
-            run[0][at : at + length] in raws
+            run[0][index : index + length] in raws
             for run in _RAW_RUN.finditer(lower)
             for length in lengths
-            for at in range(len(run[0]) - length + 1)
+            for index in range(len(run[0]) - length + 1)
         )
 
 
@@ -193,12 +193,12 @@ def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
     """Return the signs of identifiers, each once; of UIDs and numbers one for each element."""
     signs: dict[tuple[str, str], Sign] = {}
     runs: dict[tuple[str, str], dict[str, None]] = {}
-    for one in dict.fromkeys(identifiers):
-        for sign in _SIGNS[one.kind](one):
+    for identifier in dict.fromkeys(identifiers):
+        for sign in _SIGNS[identifier.kind](identifier):
             if isinstance(sign, Sign):
                 signs.setdefault((sign.element, sign.pattern.pattern), sign)
             else:
-                runs.setdefault((one.element, sign.run), {})[sign.text] = None
+                runs.setdefault((identifier.element, sign.run), {})[sign.text] = None
     several = (
         Among(element, re.compile(run), frozenset(texts), tuple(_list_raws(run, texts)))
         for (element, run), texts in runs.items()

@@ -84,7 +84,7 @@ def newest_claims(folder: Path) -> tuple[Claim, ...]:
             newest[path.name.rpartition(".")[0]] = path
     now = _read_clock_of(folder) if newest else 0.0
     claims = (_read_claim(path, now) for _, path in sorted(newest.items()))
-    return tuple(one for one in claims if not one.is_released)
+    return tuple(claim for claim in claims if not claim.is_released)
 
 
 def _number_of(path: Path) -> int:

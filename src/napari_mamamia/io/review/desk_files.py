@@ -151,7 +151,7 @@ def keep_copy(folder: Path, study: Study, place: Path) -> None:
 
     Files of events that have the size of the copy's are not read again.
     """
-    for name in (STUDY_NAME, *(one.name for one in study.files)):
+    for name in (STUDY_NAME, *(file.name for file in study.files)):
         with suppress(OSError, MamamiaError):
             _copy_file(folder / file_name(name), place / COPY / file_name(name))
     for path in paced((folder / EVENTS).rglob("*.jsonl"), "Copying the study"):
@@ -229,8 +229,8 @@ def _find_lost(
             continue
         events = chains.get(name, ())
         seq, digest = head
-        at = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
-        is_there = at >= 0 and events[at].hash == digest
+        index = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
+        is_there = index >= 0 and events[index].hash == digest
         if not is_there and not any(event.hash == digest for event in events):
             lost.append((name, seq))
     return lost

@@ -119,8 +119,8 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[st
     table.require_cases()
     cells = {name: table.column(name) for name in (_CASE, *names) if table.has(name)}
     rows: dict[str, tuple[int, Mapping[str, object]]] = {}
-    for place, line in enumerate(table.rows):
-        row = {name: column[place] for name, column in cells.items()}
+    for index, line in enumerate(table.rows):
+        row = {name: column[index] for name, column in cells.items()}
         try:
             if line.problem:
                 raise ValueError(line.problem)  # noqa: TRY301

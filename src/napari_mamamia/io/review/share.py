@@ -72,7 +72,7 @@ class Share:
         current = threading.current_thread()
         if isinstance(current, _Errand) and current.place == self.place:
             return work(self._folder)  # an errand within an errand
-        if any(one.is_given_up for one in _list_errands(self.place)):
+        if any(errand.is_given_up for errand in _list_errands(self.place)):
             raise self._describe_silence()
         results: list[T] = []
         errand = _Errand(self.place, lambda: results.append(work(self._folder)))

@@ -237,12 +237,12 @@ class FolderStore:
                 if self._copy is not None:
                     self._log = read_events(self._copy / EVENTS, self.origin, self._log)
             # What waits here is no other history of what is there.
-            chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
+            chains = {f"{_WAITS}/{name}": chain for name, chain in self._local.chains.items()}
             problems = self._log.problems
             problems += tuple(
-                replace(one, path=f"{_WAITS}/{one.path}")
+                replace(problem, path=f"{_WAITS}/{problem.path}")
                 for file in self._local.files.values()
-                for one in file.problems
+                for problem in file.problems
             )
             if self._copy is None:
                 missing = list_missing(self._home, self._folder_name, self.origin, self._log.chains)

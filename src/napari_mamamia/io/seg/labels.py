@@ -23,7 +23,9 @@ def read_seg_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader
         If highdicom is not installed.
     """
     seen = read_segmentation(path)
-    segments = [NamedSegment(one.number, one.label, one.mask) for one in seen.segments]
+    segments = [
+        NamedSegment(segment.number, segment.label, segment.mask) for segment in seen.segments
+    ]
     labels = join_segments(path, seen.grid, segments, label)
     header = VolumeHeader(path, seen.grid, np.dtype(labels.crop.dtype), warnings=seen.warnings)
     return header, labels

@@ -126,7 +126,7 @@ def write_measurement_report(
         if segmentation is not None:
             drawn = open_dicom(segmentation, segmentation)
             evidence.append(drawn)
-        groups = [_make_group(hd, one, drawn, images, source.frames) for one in report.groups]
+        groups = [_make_group(hd, group, drawn, images, source.frames) for group in report.groups]
         content = hd.sr.MeasurementReport(
             observation_context=_make_context(hd, report),
             procedure_reported=_make_concept(hd, _PROCEDURE),
@@ -209,12 +209,12 @@ def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
     return tuple(
         (
             str(group.tracking_identifier),
-            (str(one.name.value), str(one.name.scheme_designator)),
-            float(one.value),
-            str(one.unit.value),
+            (str(measurement.name.value), str(measurement.name.scheme_designator)),
+            float(measurement.value),
+            str(measurement.unit.value),
         )
         for group in _list_document_groups(document)
-        for one in group.get_measurements()
+        for measurement in group.get_measurements()
     )
 
 
@@ -228,10 +228,10 @@ def list_document_words(document: Any) -> tuple[WordLine, ...]:
             for item in group[0].ContentSequence
             if item.ValueType == "CODE" and _has_modifier(item)
         ]
-        for one in group.get_qualitative_evaluations():
-            name = _read_code(one.name)
+        for qualitative_evaluation in group.get_qualitative_evaluations():
+            name = _read_code(qualitative_evaluation.name)
             where = str(group.tracking_identifier)
-            lines.append((where, name, _read_code(one.value), name in computed))
+            lines.append((where, name, _read_code(qualitative_evaluation.value), name in computed))
     return tuple(lines)
 
 
@@ -257,18 +257,18 @@ def list_numbers(
 ) -> tuple[CodedLine, ...]:
     """Return the numbers of a report as `list_document_numbers` has to read them."""
     return tuple(
-        (group.name, one.concept[:2], _round_number(one.value), one.unit)
+        (group.name, number.concept[:2], _round_number(number.value), number.unit)
         for group in _order_groups(report)
-        for one in group.numbers
+        for number in group.numbers
     )
 
 
 def list_words(report: CodedReport) -> tuple[WordLine, ...]:
     """Return the answers of a report as `list_document_words` has to read them."""
     return tuple(
-        (group.name, one.concept, one.value, one.is_computed)
+        (group.name, word.concept, word.value, word.is_computed)
         for group in _order_groups(report)
-        for one in group.words
+        for word in group.words
     )
 
 
@@ -301,7 +301,7 @@ def _save_verified(
 
 def _take_images(source: PhaseSource, pseudonym: Pseudonym | None) -> list[Any]:
     images = source_images(source)
-    return images if pseudonym is None else [without_person(one, pseudonym) for one in images]
+    return images if pseudonym is None else [without_person(image, pseudonym) for image in images]
 
 
 def _number_series(images: Sequence[Any], offset: int) -> int:
@@ -346,14 +346,14 @@ def _make_group(
     computed = _make_concept(hd, _COMPUTED)
     numbers = [
         sr.Measurement(
-            name=_make_concept(hd, one.concept),
-            value=_round_number(one.value),
-            unit=sr.CodedConcept(one.unit, "UCUM", UNITS[one.unit]),
-            derivation=computed if one.is_computed else None,
+            name=_make_concept(hd, number.concept),
+            value=_round_number(number.value),
+            unit=sr.CodedConcept(number.unit, "UCUM", UNITS[number.unit]),
+            derivation=computed if number.is_computed else None,
         )
-        for one in group.numbers
+        for number in group.numbers
     ]
-    words = [_make_word(hd, one) for one in group.words]
+    words = [_make_word(hd, word) for word in group.words]
     side = SIDES.get(group.side)
     site = sr.FindingSite(
         _make_concept(hd, _BREAST), None if side is None else _make_concept(hd, side)
@@ -374,8 +374,8 @@ def _make_group(
         sop_instance_uid=drawn.SOPInstanceUID,
         segment_number=group.segment,
         source_images=[
-            sr.SourceImageForSegmentation(one.SOPClassUID, one.SOPInstanceUID, shown)
-            for one in images
+            sr.SourceImageForSegmentation(image.SOPClassUID, image.SOPInstanceUID, shown)
+            for image in images
         ],
     )
     return sr.VolumetricROIMeasurementsAndQualitativeEvaluations(

@@ -208,10 +208,10 @@ def is_plain_column(cells: Iterable[object]) -> bool:
 
 def mixed_percent(cells: Sequence[object]) -> tuple[int, int] | None:
     """Return the places of a cell with a percent sign and of one without, None where they agree."""
-    signs = [place for place, cell in enumerate(cells) if is_percent(cell)]
+    signs = [index for index, cell in enumerate(cells) if is_percent(cell)]
     if not signs:
         return None
-    bare = (place for place, cell in enumerate(cells) if not is_percent(cell) and _is_number(cell))
+    bare = (index for index, cell in enumerate(cells) if not is_percent(cell) and _is_number(cell))
     place = next(bare, None)
     return None if place is None else (signs[0], place)
 

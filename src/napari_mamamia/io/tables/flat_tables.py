@@ -64,8 +64,8 @@ def _write_parquet(
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only such a table should cost
     cells = list(rows)
     table = {}
-    for place, name in enumerate(columns):
-        values = [row[place] for row in cells]
+    for index, name in enumerate(columns):
+        values = [row[index] for row in cells]
         if all(isinstance(value, str) for value in values):
             table[name] = arrow.array(values, type=arrow.string())
         else:
@@ -95,8 +95,8 @@ def write_parquet_table(
     """
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
     arrays = {}
-    for at, name in enumerate(columns):
-        cells = [row[at] for row in rows]
+    for index, name in enumerate(columns):
+        cells = [row[index] for row in rows]
         if any(isinstance(cell, float) for cell in cells):
             plain = [cell if isinstance(cell, float) and isfinite(cell) else None for cell in cells]
             arrays[name] = arrow.array(plain, type=arrow.float64())

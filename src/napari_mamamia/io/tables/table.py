@@ -206,7 +206,7 @@ class Table:
                 "write all cells with a percent sign or none",
             )
         values, bad = [], []
-        for place, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             value, reason = math.nan, ""
             if not is_missing(cell):
                 try:
@@ -214,7 +214,7 @@ class Table:
                 except AmbiguousNumberError as error:
                     raise self._refuse(
                         name,
-                        f"row {self.rows[place].number}: {error}",
+                        f"row {self.rows[index].number}: {error}",
                         "write decimals with a point and no separator of thousands",
                     ) from None
                 except ValueError as error:
@@ -222,7 +222,7 @@ class Table:
             if not reason and not math.isnan(value) and not low <= value <= high:
                 reason = f"{name} must be {_bounds_text(low, high)}, got {_shown(cell)}"
             values.append(math.nan if reason else value)
-            bad += [BadCell(place, reason)] if reason else []
+            bad += [BadCell(index, reason)] if reason else []
         if high == 1 and len(bad) > sum(not math.isnan(value) for value in values):
             self._require_share(name, cells, style)
         return values, bad
@@ -233,12 +233,12 @@ class Table:
         """Return each cell of a column as `parse` reads it, None for one that it refuses."""
         values: list[T | None] = []
         bad = []
-        for place, cell in enumerate(self.column(name)):
+        for index, cell in enumerate(self.column(name)):
             try:
                 values.append(parse(cell))
             except ValueError as error:
                 values.append(None)
-                bad.append(BadCell(place, f"{name} {error}"))
+                bad.append(BadCell(index, f"{name} {error}"))
         return values, bad
 
     def require_cases(self) -> None:
@@ -357,9 +357,9 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
     """
     data = DataRows()
     data.comments += [_texts(row) for row in sheet.rows[: header.first]]
-    width = max((at + 1 for at, name in enumerate(header.names) if name), default=0)
+    width = max((index + 1 for index, name in enumerate(header.names) if name), default=0)
     read = sorted(header.places.values())
-    named = [at for at in read or range(len(header.names)) if header.names[at]]
+    named = [index for index in read or range(len(header.names)) if header.names[index]]
     names = [spelled(name) for name in header.names]
     start = header.last + 1
     for place, cells in enumerate(paced(sheet.rows[start:], text, len(sheet.rows)), start):
@@ -424,7 +424,9 @@ def _build_table(
     ids = next((column for column in columns if column.is_id), next(iter(columns), None))
     id_place = None if ids is None else places.get(ids.name)
     data = data_rows(sheet, header, id_place, text)
-    units = {at: unit for at, name in enumerate(header.names) if (unit := split_unit(name)[1])}
+    units = {
+        index: unit for index, name in enumerate(header.names) if (unit := split_unit(name)[1])
+    }
     notes = [sheet.note] if sheet.note else []
     if sheet.is_hidden:
         notes.append(f"the sheet {sheet.name!r} is hidden in the workbook")
@@ -460,7 +462,7 @@ def _find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Heade
         above, below = ([*row, *[""] * (n_columns - len(row))] for row in (above, below))
         joined = [lower or upper for upper, lower in zip(above, below, strict=True)]
         places = _match_columns(joined, columns, any_of, sheet.rows[place + 2 :])
-        if places is not None and any(below[at] for at in places.values()):
+        if places is not None and any(below[index] for index in places.values()):
             return Header(place, place + 1, tuple(joined), places)
     return None
 
@@ -468,9 +470,9 @@ def _find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Heade
 def _with_others(header: Header) -> Header:
     """Return a header in which columns that nobody asked for have places too, but an index."""
     places = dict(header.places)
-    for at, name in enumerate(header.names):
-        if name and at not in places.values() and not (at == 0 and is_index_name(name)):
-            places.setdefault(name, at)
+    for index, name in enumerate(header.names):
+        if name and index not in places.values() and not (index == 0 and is_index_name(name)):
+            places.setdefault(name, index)
     return replace(header, places=places)
 
 
@@ -491,9 +493,9 @@ def _find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
     )
     names = [strip_name(cell) for cell in rows[place]]
     places: dict[str, int] = {}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         if name:
-            places.setdefault(name, at)
+            places.setdefault(name, index)
     return Header(place, place, tuple(names), places)
 
 
@@ -529,11 +531,11 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
         exact = (str,) if column.is_exact else ()
         for plain in (*exact, spelled, lambda name: spelled(split_unit(name)[0])):
             wanted = plain(spelling)
-            found = [at for at, name in enumerate(names) if name and plain(name) == wanted]
-            if found:
-                return found
+            columns = [index for index, name in enumerate(names) if name and plain(name) == wanted]
+            if columns:
+                return columns
     plain_names = [spelled(split_unit(name)[0]) for name in names]
-    return [at for at, name in enumerate(plain_names) if name and name in column.synonyms]
+    return [index for index, name in enumerate(plain_names) if name and name in column.synonyms]
 
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
@@ -546,7 +548,7 @@ def _require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -
     for column in columns:
         found = find_columns(names, column)
         if len(found) > 1:
-            listed = ", ".join(str(at + 1) for at in found)
+            listed = ", ".join(str(index + 1) for index in found)
             raise FormatError(
                 f"expected one column {column.name} in {path}, found {len(found)} (columns "
                 f"{listed}): keep the one that counts"

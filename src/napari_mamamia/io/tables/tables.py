@@ -22,7 +22,7 @@ from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.text_rows import read_own_rows
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
-_TEXTS: Final = frozenset(one.name for one in fields(CaseScore) if one.type is not float)
+_TEXTS: Final = frozenset(field.name for field in fields(CaseScore) if field.type is not float)
 _FIRST: Final = frozenset(
     [
         "case_id",

@@ -42,9 +42,11 @@ def join_segments(
         If no segment, or more than one, goes by the name of `label`.
     """
     if isinstance(label, str):
-        chosen = [one for one in segments if _folded(one.name) == _folded(label)]
+        chosen = [segment for segment in segments if _folded(segment.name) == _folded(label)]
         if len(chosen) != 1:
-            there = ", ".join(f"{one.name!r} ({one.number})" for one in segments) or "none"
+            there = (
+                ", ".join(f"{segment.name!r} ({segment.number})" for segment in segments) or "none"
+            )
             raise refusal(
                 path,
                 f"one segment of the name {label!r}",
@@ -52,9 +54,9 @@ def join_segments(
                 "choose one of these by its name or number",
             )
         segments = [NamedSegment(1, chosen[0].name, chosen[0].voxels)]
-    most = max((one.number for one in segments), default=0)
+    most = max((segment.number for segment in segments), default=0)
     values = np.zeros(grid.shape, np.min_scalar_type(most))
-    for one in sorted(segments, key=lambda one: one.number == label):
+    for one in sorted(segments, key=lambda segment: segment.number == label):
         free = one.voxels if one.number == label else one.voxels & (values == 0)
         values[free] = one.number
     whole = LabelMap.of(values, grid)

@@ -79,7 +79,7 @@ def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
     """
     with suppress(FormatError):
         key = (case_key(case_id), tag.casefold())
-        about = [one.hash for one in read_events(folder).events if _read_key(one) == key]
+        about = [event.hash for event in read_events(folder).events if _read_key(event) == key]
         return tuple(about[-1:])
     return ()
 

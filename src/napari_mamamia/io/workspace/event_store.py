@@ -164,7 +164,7 @@ class EventWriter:
             If it cannot be written; nothing of it stays.
         """
         _require_exact(body)
-        at = datetime.now(UTC).isoformat(timespec="microseconds")
+        index = datetime.now(UTC).isoformat(timespec="microseconds")
         others = tuple(sorted(set(seen)))
         prev, seq = self._lines.head, self._lines.count
         entry = {
@@ -172,7 +172,7 @@ class EventWriter:
             "reader": self.reader,
             "host": self.host,
             "session": self.session,
-            "at": at,
+            "at": index,
             "seen": others,
             "body": body,
         }
@@ -184,7 +184,7 @@ class EventWriter:
             self.host,
             self.session,
             seq,
-            at,
+            index,
             body,
             others,
             self._lines.head,

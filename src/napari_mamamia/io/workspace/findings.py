@@ -107,7 +107,7 @@ def append_findings(workspace: Path, reader: str, case_id: str, change: Findings
         "computed": sorted(change.computed),
         "removed": sorted(change.removed),
         "centres_mm": {name: _write_point(point) for name, point in change.centres.items()},
-        "points": [_write_mark(one) for one in change.points],
+        "points": [_write_mark(point) for point in change.points],
     }
     with _one_at_a_time, EventWriter(workspace / FINDINGS_FOLDER, reader) as writer:
         # After all that this computer can see, whatever its clock says.
@@ -138,8 +138,8 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
     """
     log = read_events(workspace / FINDINGS_FOLDER)
     events = log.events
-    problems = tuple(f"{one.path}: {one.text}" for one in log.problems)
-    current = [one for one in events if one.body.get("version") == _VERSION]
+    problems = tuple(f"{problem.path}: {problem.text}" for problem in log.problems)
+    current = [event for event in events if event.body.get("version") == _VERSION]
     records: dict[FindingsKey, FindingsRecord] = {}
     for event in current:
         case_id = event.body.get("case_id")
@@ -148,13 +148,15 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
             before = records.get(key) or FindingsRecord(case_id, event.reader)
             records[key] = _add_event(before, event)
     n_newer = len(events) - len(current)
-    return {key: replace(one, problems=problems, n_newer=n_newer) for key, one in records.items()}
+    return {
+        key: replace(record, problems=problems, n_newer=n_newer) for key, record in records.items()
+    }
 
 
 def count_findings_problems(workspace: Path) -> tuple[int, int]:
     """Return how many damaged lines and events of a later version all findings have."""
     log = read_events(workspace / FINDINGS_FOLDER)
-    newer = [one for one in log.events if one.body.get("version") != _VERSION]
+    newer = [event for event in log.events if event.body.get("version") != _VERSION]
     return len(log.problems), len(newer)
 
 
@@ -162,12 +164,12 @@ def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     """Return a record with what an event says; what has another form in it is passed over."""
     body = event.body
     answers, computed = dict(record.answers), set(record.computed)
-    given = _read_mapping(body.get("answers"))
-    for key in (*given, *_list_texts(body.get("removed"))):
+    mapping = _read_mapping(body.get("answers"))
+    for key in (*mapping, *_list_texts(body.get("removed"))):
         answers.pop(key, None)
         computed.discard(key)
-    answers |= given
-    computed |= set(_list_texts(body.get("computed"))) & set(given)
+    answers |= mapping
+    computed |= set(_list_texts(body.get("computed"))) & set(mapping)
     centres = {
         name: point
         for name, value in _read_mapping(body.get("centres_mm")).items()

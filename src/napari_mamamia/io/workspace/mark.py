@@ -60,9 +60,13 @@ class WorkspaceMark:
             entries = _read_entries(workspace)
         except OSError:
             return  # what it says of other data sets would be gone
-        others = [one for one in entries if _find_relation(one, self.prints) is not Relation.SAME]
+        others = [
+            entry for entry in entries if _find_relation(entry, self.prints) is not Relation.SAME
+        ]
         cases = dict(self.prints)
-        for case_id, text in chain(*(one["cases"].items() for one in entries if one not in others)):
+        for case_id, text in chain(
+            *(entry["cases"].items() for entry in entries if entry not in others)
+        ):
             if len(cases) < _MOST_CASES:  # one that cannot be read now is still known
                 cases.setdefault(case_id, text)
         entry = {"path": _path_between(workspace, self.root), "cases": cases}
@@ -92,11 +96,11 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
     """Return what the note in a workspace says of a data set; UNKNOWN without a note."""
     entries = _look_up_entries(workspace)
-    ids = tuple(sorted({case_id for one in entries for case_id in one["cases"]}))
+    ids = tuple(sorted({case_id for entry in entries for case_id in entry["cases"]}))
     if not ids:
         return Relation.UNKNOWN
     now = prints_of(data_set, ids)
-    relations = {_find_relation(one, now) for one in entries}
+    relations = {_find_relation(entry, now) for entry in entries}
     order = (Relation.SAME, Relation.OTHER, Relation.UNKNOWN)
     return next(relation for relation in order if relation in relations)
 
@@ -104,7 +108,7 @@ def relation_to(workspace: Path, data_set: DataSet) -> Relation:
 def points_to(workspace: Path, data_set: Path) -> bool:
     """Whether the note in a workspace names the place where a data set lies now."""
     path = _path_between(workspace, data_set)
-    return any(one["path"] == path for one in _look_up_entries(workspace))
+    return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
 
 def _hash_case_id(case_id: str) -> str:
@@ -147,7 +151,7 @@ def _read_entries(workspace: Path) -> list[dict[str, Any]]:
         return []
     data_sets = content.get("data_sets") if isinstance(content, dict) else None
     entries = data_sets if isinstance(data_sets, list) else []
-    return [one for one in entries if _is_entry(one)]
+    return [entry for entry in entries if _is_entry(entry)]
 
 
 def _is_entry(one: Any) -> bool:

@@ -93,12 +93,12 @@ def read_measurements(workspace: Path, case_id: str | None = None) -> Measuremen
     """
     log = read_events(workspace / MEASUREMENTS_FOLDER)
     events = log.events
-    current = [one for one in events if one.body.get("version") == _SCHEMA]
+    current = [event for event in events if event.body.get("version") == _SCHEMA]
     gone = {(one.reader, str(one.body.get("remove"))) for one in current}
     items = (_parse_event(one) for one in current if (one.reader, one.hash) not in gone)
     key = None if case_id is None else case_key(case_id)
     return MeasurementRecord(
-        tuple(one for one in items if one and (key is None or case_key(one.case_id) == key)),
+        tuple(item for item in items if item and (key is None or case_key(item.case_id) == key)),
         log.problems,
         len(events) - len(current),
     )

@@ -94,8 +94,10 @@ def load_preferences() -> Preferences:
     path = preferences_path()
     try:
         stored = _CODEC.record(read_json(path), path)
-        pairs = tuple((one.data_set, one.workspace) for one in stored.workspaces)
-        teams = tuple((one.ranking, one.team, one.masks) for one in stored.team_masks)
+        pairs = tuple((workspace.data_set, workspace.workspace) for workspace in stored.workspaces)
+        teams = tuple(
+            (team_mask.ranking, team_mask.team, team_mask.masks) for team_mask in stored.team_masks
+        )
         saved = Preferences(stored.reader, pairs, stored.recent, stored.keys, stored.view, teams)
         return replace(saved, loaded=saved)
     except FileNotFoundError:
@@ -162,7 +164,7 @@ def _write_preferences(preferences: Preferences, path: Path) -> None:
         preferences.recent,
         preferences.keys,
         preferences.view,
-        tuple(_TeamMasks(*one) for one in preferences.team_masks),
+        tuple(_TeamMasks(*team_mask) for team_mask in preferences.team_masks),
     )
     text = json.dumps(_CODEC.plain(stored), indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(path, text, overwrite=True)
@@ -198,7 +200,7 @@ def remember_team_masks(
 ) -> Preferences:
     """Return preferences that know where the masks of a team in a ranking lie; 200 at most."""
     ranking, masks = absolute(ranking), absolute(masks)
-    others = (one for one in preferences.team_masks if one[:2] != (ranking, team))
+    others = (team_mask for team_mask in preferences.team_masks if team_mask[:2] != (ranking, team))
     newest = ((ranking, team, masks), *others)[:_MOST_TEAMS]
     return replace(preferences, team_masks=newest)
 

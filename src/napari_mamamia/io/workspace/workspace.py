@@ -163,7 +163,7 @@ class Workspace:
             with suppress(OSError):
                 path = self.predictions / name / f"{case_id}{MASK_SUFFIX}"
                 files.append((name, FileState.of(path)))
-        return max(files, key=lambda one: one[1].written_ns, default=None)
+        return max(files, key=lambda file: file[1].written_ns, default=None)
 
     def _find_mask_path(self, role: StoredRole, name: str, case_id: str) -> Path:
         who = "reader" if role == "refined" else "model"

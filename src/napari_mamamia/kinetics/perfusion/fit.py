@@ -44,7 +44,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     whole = _Step(kep, step)
     state = np.zeros(len(kep))
     reached = 0
-    for place, time in enumerate(minutes):
+    for index, time in enumerate(minutes):
         if time <= 0:
             continue
         # At the curve's very end no piece begins: the last one is gone to its end.
@@ -55,7 +55,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
         rest = time - whole_steps * step
         start, end = plasma.values[whole_steps : whole_steps + 2]
         part = start + (end - start) * rest / step
-        integrals[place] = _Step(kep, rest).advance(state, start, part)
+        integrals[index] = _Step(kep, rest).advance(state, start, part)
     return integrals
 
 
@@ -246,9 +246,9 @@ def _make_trapezoids(minutes: Curve) -> Curve:
     """Return the matrix that integrates a curve from the first image on."""
     halves = np.diff(minutes) / 2
     matrix = np.zeros((len(minutes), len(minutes)))
-    for place, half in enumerate(halves):
-        matrix[place + 1 :, place] += half
-        matrix[place + 1 :, place + 1] += half
+    for index, half in enumerate(halves):
+        matrix[index + 1 :, index] += half
+        matrix[index + 1 :, index + 1] += half
     return matrix
 
 

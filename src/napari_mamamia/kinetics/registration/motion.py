@@ -79,7 +79,7 @@ def judge(
     fits = {}
     for index, phase_tries in tries.items():
         report_progress(1, 1, f"Phase {index}: quality")
-        volumes = [plain[index], *(one.moved for one in phase_tries)]
+        volumes = [plain[index], *(phase_try.moved for phase_try in phase_tries)]
         fits[index] = [fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
     return fits, int(np.count_nonzero(quiet))
 

@@ -141,8 +141,8 @@ def jacobian_determinant(
     for start in range(0, count, _SLICES):
         stop = min(start + _SLICES, count)
         low, high = max(start - 1, 0), min(stop + 1, count)  # neighbours for the differences
-        part = _compute_determinant(displacement[:, low:high], spacing_mm)
-        determinants[start:stop] = part[start - low : stop - low]
+        determinant = _compute_determinant(displacement[:, low:high], spacing_mm)
+        determinants[start:stop] = determinant[start - low : stop - low]
     return determinants
 
 

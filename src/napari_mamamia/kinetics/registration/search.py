@@ -60,7 +60,7 @@ def find_rigid(
     transform = itk.Euler3DTransform()
     transform.SetCenter(turned(centre_mm, float))
     metric = float("nan")
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         method = _make_method(level, settings)
         step = max(level.spacing_mm)
         method.SetOptimizerAsRegularStepGradientDescent(
@@ -68,7 +68,7 @@ def find_rigid(
         )
         method.SetOptimizerScalesFromPhysicalShift()
         method.SetInitialTransform(transform, True)
-        _run_level(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
+        _run_level(method, level, f"{text}: rigid", index, len(levels), _RIGID_STEPS)
         metric = -float(method.GetMetricValue())
     turns = (transform.GetAngleZ(), transform.GetAngleY(), transform.GetAngleX())
     x, y, z = transform.GetTranslation()
@@ -98,7 +98,7 @@ def find_bspline(
     # The optimiser's step is the length of the whole vector: the root mean square times this.
     length = float(np.sqrt(spline.GetNumberOfParameters()))
     metric = float("nan")
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         method = _make_method(level, settings)
         step = max(level.spacing_mm) * length
         method.SetOptimizerAsRegularStepGradientDescent(
@@ -106,7 +106,7 @@ def find_bspline(
         )
         method.SetMovingInitialTransform(rigid.transform)
         method.SetInitialTransform(spline, True)
-        _run_level(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
+        _run_level(method, level, f"{text}: B-spline", index, len(levels), _SPLINE_STEPS)
         metric = -float(method.GetMetricValue())
     both = itk.CompositeTransform([rigid.transform, spline])
     mesh = tuple(mm / n for mm, n in zip(extent, counts, strict=True))

@@ -76,8 +76,8 @@ class Canvas:
         left = 1 - fat + fat * self.fat_left[window] if fat else _ONE
         before = signal[0] * look.brightness * left
         self.tissue[window][share >= 0.5] = tissue
-        for place, phase in enumerate(self.phases):
+        for index, phase in enumerate(self.phases):
             rise = np.float32(signal[phase] / signal[0] - 1) if signal[0] else np.float32(0)
             target = before * (1 + rise * look.enhancement)
-            view = self.signal[(place, *window)]
+            view = self.signal[(index, *window)]
             view += share * (target - view)

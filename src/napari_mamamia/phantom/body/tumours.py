@@ -113,12 +113,12 @@ def grow_tumours(spec: PhantomSpec, body: Body, parenchyma: Parenchyma) -> tuple
         If a tumour does not fit into its breast.
     """
     grown: list[Tumour] = []
-    for index, one in enumerate(spec.tumours):
-        centre = one.centre_mm
+    for index, tumour in enumerate(spec.tumours):
+        centre = tumour.centre_mm
         if centre is None:
             rng = stream(spec.seed, Part.TUMOUR_PLACE, index)
-            centre = _choose_centre(one, index, body, parenchyma, tuple(grown), rng)
-        grown.append(_make_tumour(one, centre, stream(spec.seed, Part.TUMOUR_SHAPE, index)))
+            centre = _choose_centre(tumour, index, body, parenchyma, tuple(grown), rng)
+        grown.append(_make_tumour(tumour, centre, stream(spec.seed, Part.TUMOUR_SHAPE, index)))
     return tuple(grown)
 
 
@@ -185,7 +185,7 @@ def _choose_centre(
     z, y, x = (where[chosen] for where in np.nonzero(room))
     jitter = rng.uniform(-0.5, 0.5, 3) * _PLACING_STEP_MM
     right, anterior, superior = (
-        float(along[at] + move)
-        for along, at, move in zip(points.along, (x, y, z), jitter, strict=True)
+        float(along[index] + move)
+        for along, index, move in zip(points.along, (x, y, z), jitter, strict=True)
     )
     return (right, anterior, superior)

@@ -92,10 +92,10 @@ class RocPoints:
         """
         rows = np.arange(len(self.positives))
         needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive
-        at = self.place(sensitivity)
-        before = np.maximum(at - 1, 0)
-        low, high = self.positives[rows, before], self.positives[rows, at]
-        false_low, false_high = self.negatives[rows, before], self.negatives[rows, at]
+        index = self.place(sensitivity)
+        before = np.maximum(index - 1, 0)
+        low, high = self.positives[rows, before], self.positives[rows, index]
+        false_low, false_high = self.negatives[rows, before], self.negatives[rows, index]
         part = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
         part = np.where(high - needed <= _ROUNDING, 1.0, part)
         between = false_low + part * (false_high - false_low)
@@ -282,7 +282,7 @@ class Units:
     def of(cls, keys: Sequence[str]) -> Self:
         """Give each key a number, in the order in which they first appear."""
         names = tuple(dict.fromkeys(keys))
-        places = {name: place for place, name in enumerate(names)}
+        places = {name: index for index, name in enumerate(names)}
         return cls(np.array([places[key] for key in keys], dtype=np.intp), names)
 
     @property

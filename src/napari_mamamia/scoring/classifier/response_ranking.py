@@ -69,7 +69,9 @@ class ResponseRanking:
 
     def factor(self, better: str, other: str) -> BayesFactor | None:
         """Return the factor of a claim; None without resamples."""
-        claims = (one for one in self.factors if (one.better, one.other) == (better, other))
+        claims = (
+            factor for factor in self.factors if (factor.better, factor.other) == (better, other)
+        )
         return next(claims, None)
 
 
@@ -87,7 +89,9 @@ def rank_responses(
     factor.
     """
     weight = rules.weight_of_fairness if groupings else 0.0
-    scored = [(one, score_response(one.predictions, groupings, rules, weight)) for one in models]
+    scored = [
+        (model, score_response(model.predictions, groupings, rules, weight)) for model in models
+    ]
     ranked = [(one, numbers) for one, numbers in scored if not np.isnan(numbers.ranking_score)]
     if not ranked:
         return None
@@ -118,9 +122,9 @@ def _draw_scores(
 ) -> NDArray[np.float64]:
     """Return the ranking score of each model in each resample, (B, k)."""
     columns = []
-    for one in models:
+    for model in models:
         weight = rules.weight_of_fairness
-        drawn = bootstrap_response(one.predictions, groupings, rules, weight, n_resamples, seed)
+        drawn = bootstrap_response(model.predictions, groupings, rules, weight, n_resamples, seed)
         name = _SCORE if groupings else _WITHOUT_GROUPS
         columns.append(drawn.replicates[:, drawn.names.index(name)])
     return np.stack(columns, axis=1)
@@ -137,9 +141,9 @@ def find_groups(
     groups = []
     for rule in BayesRule:
         tied = [
-            names[at]
-            for at in range(len(names))
-            if at == best or not rule.holds(bayes_factor(draws[:, best], draws[:, at]))
+            names[index]
+            for index in range(len(names))
+            if index == best or not rule.holds(bayes_factor(draws[:, best], draws[:, index]))
         ]
         groups.append(RobustGroup(rule, names[best], tuple(tied)))
     return tuple(groups)
@@ -151,8 +155,8 @@ def _compare_aucs(
     """Return the AUCs of the models with a probability for every labelled case, and notes."""
     first = models[0].predictions
     has_label = ~np.isnan(first.label)
-    able = [one for one in models if not np.isnan(one.predictions.score[has_label]).any()]
-    without = [one.name for one in models if one not in able]
+    able = [model for model in models if not np.isnan(model.predictions.score[has_label]).any()]
+    without = [model.name for model in models if model not in able]
     notes = (
         (f"no AUC without a probability for each case: {', '.join(without)}",) if without else ()
     )

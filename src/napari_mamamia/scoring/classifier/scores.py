@@ -69,8 +69,8 @@ def score_classifiers(
     ready = [SortedCases.of(cases.label, scores) for scores in cases.scores]
     drawn = _Drawn.of(cases, ready, rules, asked, reader, draws)
     models = tuple(
-        _score_model(cases, place, one, rules, asked, reader, drawn)
-        for place, one in enumerate(ready)
+        _score_model(cases, index, one, rules, asked, reader, drawn)
+        for index, one in enumerate(ready)
     )
     aucs = drawn.numbers[:, :, 0]
     own_aucs = np.array([model.auc for model in models])
@@ -222,14 +222,14 @@ def _score_model(
     cuts = tuple(ready.cut(sensitivity) for sensitivity in asked)
     points, intervals, compared = [], [], None
     for number, sensitivity in enumerate(asked):
-        at = 2 + 2 * number
-        points.append(OperatingPoint(sensitivity, float(numbers[at]), float(numbers[at + 1])))
+        index = 2 + 2 * number
+        points.append(OperatingPoint(sensitivity, float(numbers[index]), float(numbers[index + 1])))
         beyond = None
         if reader is not None and cases.recall is not None and sensitivity == reader.sensitivity:
-            beyond = Ends(*percentile_ends(replicates[:, at] - drawn.reader))
+            beyond = Ends(*percentile_ends(replicates[:, index] - drawn.reader))
             cut = cuts[number]
             compared = against_reader(cases.label, cases.scores[place], cases.recall, cut)
-        intervals.append(PointInterval(ends[at], ends[at + 1], beyond))
+        intervals.append(PointInterval(ends[index], ends[index + 1], beyond))
     return ClassifierScores(
         cases.models[place],
         cases.n_filled[place] if cases.n_filled else 0,

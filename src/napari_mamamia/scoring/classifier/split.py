@@ -101,8 +101,8 @@ def deal_patients(
 def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
     """Return a value for each patient of rows: the most frequent, the first of equals; "" last."""
     counted: list[dict[str, int]] = [{} for _ in range(patients.n)]
-    for at, value in zip(patients.of_row, values, strict=True):
-        counted[at][value] = counted[at].get(value, 0) + 1
+    for index, value in zip(patients.of_row, values, strict=True):
+        counted[index][value] = counted[index].get(value, 0) + 1
     return tuple(max(each, key=lambda value: (bool(value), each[value])) for each in counted)
 
 
@@ -178,12 +178,12 @@ def _round_flow(
         for depth in range(len(leaf) + 1):
             nested[leaf[:depth]] = nested.get(leaf[:depth], 0) + size
     cells = np.empty((len(leaves), len(shares)), dtype=np.intp)
-    for part, share in enumerate(shares):
+    for index, share in enumerate(shares):
         for place, (leaf, size) in enumerate(zip(leaves, sizes, strict=True)):
-            cells[place, part] = flow.add(("row", leaf), (part, leaf), share * size)
+            cells[place, index] = flow.add(("row", leaf), (index, leaf), share * size)
         for node, size in nested.items():
-            end = (part, node[:-1]) if node else "all"
-            flow.add((part, node), end, share * size)
+            end = (index, node[:-1]) if node else "all"
+            flow.add((index, node), end, share * size)
     solved = np.array(flow.solve(), dtype=np.intp)
     counts: NDArray[np.intp] = solved[cells]
     return counts

@@ -229,8 +229,8 @@ def deal_folds(
             f"expected at least {max(n_folds, 2)} subjects for {n_folds} folds, got {subjects.n}"
         )
     of_subject = [""] * subjects.n
-    for at, stratum in zip(subjects.of_row, strata, strict=True):
-        of_subject[at] = max(of_subject[at], str(stratum))
+    for index, stratum in zip(subjects.of_row, strata, strict=True):
+        of_subject[index] = max(of_subject[index], str(stratum))
     drawn = np.random.default_rng(seed).permutation(subjects.n)
     order = sorted(drawn.tolist(), key=lambda subject: of_subject[subject])
     folds = np.empty(subjects.n, dtype=np.intp)
@@ -323,7 +323,7 @@ def _choose_model(
         alpha: np.stack(list(_fold_losses(x, y, folds, alpha, penalties)))
         for alpha, penalties in grids.items()
     }
-    alpha = min(losses, key=lambda one: float(losses[one].mean(axis=0).min()))
+    alpha = min(losses, key=lambda loss: float(losses[loss].mean(axis=0).min()))
     means = losses[alpha].mean(axis=0)
     place = int(np.argmin(means))
     if rules.one_se:

@@ -148,13 +148,13 @@ def group_rates(
     return tuple(
         GroupRates(
             label,
-            int(counts[place].sum()),
-            int(counts[place, TP] + counts[place, FN]),
-            float(tpr[place]),
-            float(fpr[place]),
-            bool(0 < counts[place].sum() < rules.min_group_size),
+            int(counts[index].sum()),
+            int(counts[index, TP] + counts[index, FN]),
+            float(tpr[index]),
+            float(fpr[index]),
+            bool(0 < counts[index].sum() < rules.min_group_size),
         )
-        for place, label in enumerate(grouping.labels)
+        for index, label in enumerate(grouping.labels)
     )
 
 

@@ -136,7 +136,7 @@ def _select_common(
     values_a: NDArray[np.float64], a: SegmentationScores, b: SegmentationScores, metric: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the values of the cases that both models have a defined value for."""
-    places = {case_id: place for place, case_id in enumerate(b.case_ids)}
+    places = {case_id: index for index, case_id in enumerate(b.case_ids)}
     rows = [(i, places[c]) for i, c in enumerate(a.case_ids) if c in places]
     indices = np.array(rows, dtype=np.intp).reshape(-1, 2)
     of_a, of_b = values_a[indices[:, 0]], getattr(b, metric)[indices[:, 1]]

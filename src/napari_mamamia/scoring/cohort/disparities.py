@@ -288,7 +288,7 @@ def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
 
 def _find_fewest(intervals: Sequence[GapInterval]) -> SmallGroup | None:
     """Return the smallest of the groups that make these intervals wide."""
-    wide = [one.wide_because for one in intervals if one.wide_because]
+    wide = [interval.wide_because for interval in intervals if interval.wide_because]
     return min(wide, key=lambda small: small.n, default=None)
 
 
@@ -360,7 +360,7 @@ def _add_gaps(
     low = tpr.ends(level).low + fpr.ends(level).low
     gaps = [one.counted for one in both]
     ends = [rates.gap.interval(rates.ends(), rates.n) for rates in (tpr, fpr)]
-    above = [one.high - gap for one, gap in zip(ends, gaps, strict=True)]
+    above = [end.high - gap for end, gap in zip(ends, gaps, strict=True)]
     high = min(2.0, sum(gaps) + float(np.hypot(above[0], above[1])))
     return GapInterval(min(low, high), high, LEVEL, left_out, _find_fewest(ends))
 
@@ -369,13 +369,13 @@ def _join_sums(
     groupings: Sequence[Grouping], sums: Sequence[GapInterval], lows: Sequence[float]
 ) -> GapInterval:
     """Return the interval of the mean over the variables that have one."""
-    left_out = tuple(dict.fromkeys(small for one in sums for small in one.left_out))
-    used = [one for one in sums if one.is_defined]
+    left_out = tuple(dict.fromkeys(small for total in sums for small in total.left_out))
+    used = [total for total in sums if total.is_defined]
     if not used:
-        why = "; ".join(one.reason for one in sums if one.reason) or "there are no groups"
+        why = "; ".join(total.reason for total in sums if total.reason) or "there are no groups"
         return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
     high = float(np.mean([one.high for one in used]))
-    without = tuple(g.variable for g, one in zip(groupings, sums, strict=True) if one.reason)
+    without = tuple(g.variable for g, total in zip(groupings, sums, strict=True) if total.reason)
     low = min(float(np.mean(lows)), high)
     return GapInterval(low, high, LEVEL, left_out, _find_fewest(used), without)
 

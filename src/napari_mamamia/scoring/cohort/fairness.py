@@ -135,14 +135,14 @@ def group_table(
     return tuple(
         GroupScore(
             label,
-            int(sizes[place]),
-            float(mean_dsc[place]),
-            float(mean_norm_hd[place]),
-            float(sd_dsc[place]),
-            float(sd_norm_hd[place]),
-            bool(0 < sizes[place] < min_group_size),
+            int(sizes[index]),
+            float(mean_dsc[index]),
+            float(mean_norm_hd[index]),
+            float(sd_dsc[index]),
+            float(sd_norm_hd[index]),
+            bool(0 < sizes[index] < min_group_size),
         )
-        for place, label in enumerate(grouping.labels)
+        for index, label in enumerate(grouping.labels)
     )
 
 

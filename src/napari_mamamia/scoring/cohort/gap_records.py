@@ -106,7 +106,7 @@ class GroupUncertainty:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables, in the order of the groupings."""
-        return tuple(dict.fromkeys(one.variable for one in self.disparities))
+        return tuple(dict.fromkeys(disparity.variable for disparity in self.disparities))
 
     def by_name(self, prefix: str) -> dict[str, GapInterval]:
         """Return the intervals by the name of the number; of a variable ``PREFIXvariable``."""

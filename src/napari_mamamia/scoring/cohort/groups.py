@@ -108,7 +108,7 @@ def group_each(
     `rule` returns one of `labels`, or `Unassigned` with the reason.
     """
     records = cohort.by_id()
-    places = {label: place for place, label in enumerate(labels)}
+    places = {label: index for index, label in enumerate(labels)}
     codes: list[int] = []
     unassigned: list[Unassigned] = []
     for case_id in paced(case_ids, f"Grouping cases by {variable}", len(case_ids)):

@@ -224,14 +224,18 @@ def complete_cases(
         if value < lowest or best is cases:
             lowest, best, best_kept = (float("inf") if np.isnan(value) else value), filled, kept
     scores = SegmentationScores(best.case_ids, best.dsc, best.norm_hd)
-    return scores, tuple(replace(one, codes=one.codes[best_kept]) for one in groupings)
+    return scores, tuple(
+        replace(grouping, codes=grouping.codes[best_kept]) for grouping in groupings
+    )
 
 
 def _keep_optional(
     cases: CountedCases, groupings: Sequence[Grouping]
 ) -> Iterator[NDArray[np.bool_]]:
     """Yield which cases are kept, (n,): those in the same groups stand for one another."""
-    codes = np.stack([np.zeros(cases.n, np.intp), *(one.codes for one in groupings)], axis=1)
+    codes = np.stack(
+        [np.zeros(cases.n, np.intp), *(grouping.codes for grouping in groupings)], axis=1
+    )
     optional = np.flatnonzero(cases.optional)
     _, which = np.unique(codes[optional], axis=0, return_inverse=True)
     cells = [optional[which.ravel() == cell] for cell in range(int(which.max(initial=-1)) + 1)]
@@ -336,10 +340,10 @@ def _lowest_of_rows(
     shares = ratio(np.ones(1), n_high).T, ratio(np.ones(1), sums.group_n).T
     choices = np.zeros((*(len(pair) for pair in pairs), n_rows))
     choices += mean * ratio(sums.total, sums.n)
-    for place, pair in enumerate(pairs):
+    for index, pair in enumerate(pairs):
         apart = np.zeros((len(pair), n_rows))
-        apart[1:] = variables[place] * (low[pair[1:, 1]] - high[pair[1:, 0]])
-        choices += _lay_along(np.where(np.isnan(apart), np.inf, apart), place, n_variables)
+        apart[1:] = variables[index] * (low[pair[1:, 1]] - high[pair[1:, 0]])
+        choices += _lay_along(np.where(np.isnan(apart), np.inf, apart), index, n_variables)
     in_mean = mean * ratio(np.ones(1), sums.n)
     factors = {
         group: _lay_along(

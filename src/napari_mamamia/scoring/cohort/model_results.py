@@ -309,7 +309,7 @@ def compare_results(
     sweep = sweep_weights(parts)
     if barred:
         sweep = replace(sweep, ranks=np.full(sweep.ranks.shape, np.nan))
-        composites = tuple(_without_ranks(one) for one in composites)
+        composites = tuple(_without_ranks(composite) for composite in composites)
     return ModelComparison(
         models[0].profile,
         weight,
@@ -408,13 +408,13 @@ def _rank_models(
             cohort.performance.value,
             cohort.fairness.value,
             cohort.ranking_score,
-            float(by_score[place]),
-            float(by_performance[place]),
+            float(by_score[index]),
+            float(by_performance[index]),
             cohort.reason or barred,
             result.counted.n,
             len(result.counted.unusable),
         )
-        for place, (model, cohort, result) in enumerate(zip(models, cohorts, found, strict=True))
+        for index, (model, cohort, result) in enumerate(zip(models, cohorts, found, strict=True))
     )
 
 

@@ -127,8 +127,8 @@ def _test_groupings(
             n_permuted += len(sums)
         drawn = np.concatenate(parts)
         tests += [
-            _test_disparity(grouping.variable, measure, float(observed[place]), drawn[:, place])
-            for place, measure in enumerate(measures)
+            _test_disparity(grouping.variable, measure, float(observed[index]), drawn[:, index])
+            for index, measure in enumerate(measures)
         ]
     return _correct_tests(tests, measures[-1])
 
@@ -137,8 +137,8 @@ def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[Permut
     """Return the tests with Holm's correction, those of the `joint` measure by themselves."""
     corrected = list(tests)
     for is_joint in (False, True):
-        places = [at for at, test in enumerate(tests) if (test.measure == joint) == is_joint]
-        p_values = np.array([tests[at].p_value for at in places], dtype=np.float64)
+        places = [index for index, test in enumerate(tests) if (test.measure == joint) == is_joint]
+        p_values = np.array([tests[index].p_value for index in places], dtype=np.float64)
         n_corrected = int((~np.isnan(p_values)).sum())
         for at, p_holm in zip(places, holm(p_values), strict=True):
             corrected[at] = replace(tests[at], p_holm=float(p_holm), n_corrected=n_corrected)
@@ -159,10 +159,10 @@ def _sum_permuted(
     for n_blocks in row_blocks(n_permutations, rows.size):
         orders = rng.permuted(np.tile(np.arange(len(rows)), (n_blocks, 1)), axis=1)
         sums = np.empty((n_blocks, len(starts), len(columns)))
-        for place, column in enumerate(columns):
-            sums[..., place] = (
-                unmoved[place]
-                if is_same[place]
+        for index, column in enumerate(columns):
+            sums[..., index] = (
+                unmoved[index]
+                if is_same[index]
                 else np.add.reduceat(column[orders], starts, axis=1)
             )
         yield sums

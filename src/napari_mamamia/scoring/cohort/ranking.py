@@ -152,7 +152,7 @@ class Adaptive:
         performances = [model.performance]
         if model.lowest is not None:
             best = model.lowest.highest_performance
-            inner = (at for at in (self.start, self.full) if model.performance < at < best)
+            inner = (index for index in (self.start, self.full) if model.performance < index < best)
             performances += [best, *inner]
         scores = []
         for performance in performances:

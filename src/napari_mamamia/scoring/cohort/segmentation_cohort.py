@@ -122,7 +122,7 @@ def rank_counted(
         scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
         completed = tuple(groupings)
     numbers = score_groups(scores, completed, rules, weight)
-    by_variable = {one.variable: one for one in numbers.fairness.variables}
+    by_variable = {variable.variable: variable for variable in numbers.fairness.variables}
     fairness = _with_values(measured.fairness, by_variable, numbers.fairness)
     job = partial(bootstrap_segmentation, scores, completed, weight)
     return CountedNumbers(replace(numbers, fairness=fairness), lowest, job)
@@ -131,7 +131,9 @@ def rank_counted(
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
     """Return no number; the ranking score alone has the whole reason, which names each case."""
     nothing, why = float("nan"), "none, as of the ranking score"
-    of_variables = (replace(one, value=nothing, reason=why) for one in measured.fairness.variables)
+    of_variables = (
+        replace(variable, value=nothing, reason=why) for variable in measured.fairness.variables
+    )
     means = replace(
         measured.performance, value=nothing, mean_dsc=nothing, mean_norm_hd=nothing, reason=why
     )
@@ -149,8 +151,12 @@ def _with_values(
 ) -> Fairness:
     """Return the measured groups with the values of the counted ones."""
     variables = tuple(
-        replace(one, value=by_variable[one.variable].value, reason=by_variable[one.variable].reason)
-        for one in fairness.variables
+        replace(
+            variable,
+            value=by_variable[variable.variable].value,
+            reason=by_variable[variable.variable].reason,
+        )
+        for variable in fairness.variables
     )
     return Fairness(counted.value, variables, counted.reason)
 

@@ -67,9 +67,9 @@ def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tup
     >>> withheld_groups([12, 30, 0]), withheld_groups([6, 5, 30])
     ((), (0, 1))
     """
-    small = [place for place, size in enumerate(sizes) if 0 < size < smallest]
+    small = [index for index, size in enumerate(sizes) if 0 < size < smallest]
     others = sorted(
-        (place for place, size in enumerate(sizes) if size >= smallest),
+        (index for index, size in enumerate(sizes) if size >= smallest),
         key=lambda place: (sizes[place], place),
     )
     while small and sum(sizes[place] for place in small) < smallest and others:

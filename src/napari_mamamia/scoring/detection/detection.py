@@ -313,9 +313,9 @@ def _make_intervals(
     rows = max(1, _CELLS // max(n_events, n_cases))
     drawn = weigh_cases(draw_cases(n_cases, settings.n_resamples, settings.seed), n_cases)
     replicates = (
-        numbers(block[at : at + rows].astype(np.float64))
+        numbers(block[index : index + rows].astype(np.float64))
         for block in drawn
-        for at in range(0, len(block), rows)
+        for index in range(0, len(block), rows)
     )
     left_out = np.full((1, len(kinds)), np.nan)
     has_acceleration = n_cases * n_events <= _LEFT_OUT

@@ -107,11 +107,11 @@ def _take_greedily(boxes: Places, lesions: Places) -> Places:
     taken_boxes: set[int] = set()
     taken_lesions: set[int] = set()
     chosen = []
-    for place, (box, lesion) in enumerate(zip(boxes.tolist(), lesions.tolist(), strict=True)):
+    for index, (box, lesion) in enumerate(zip(boxes.tolist(), lesions.tolist(), strict=True)):
         if box not in taken_boxes and lesion not in taken_lesions:
             taken_boxes.add(box)
             taken_lesions.add(lesion)
-            chosen.append(place)
+            chosen.append(index)
     return np.array(chosen, dtype=np.intp)
 
 

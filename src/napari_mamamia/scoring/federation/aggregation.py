@@ -134,7 +134,7 @@ def mix_tensors(clients: Sequence[Tensors], shares: Shares) -> Tensors:
     """
     _require_alike(clients, len(shares))
     return {
-        name: np.tensordot(shares, np.stack([one[name] for one in clients]), axes=1)
+        name: np.tensordot(shares, np.stack([client[name] for client in clients]), axes=1)
         for name in clients[0]
     }
 
@@ -152,7 +152,7 @@ def clip_and_mix(
     _require_alike([*clients, previous], len(shares) + 1)
     mixed = {}
     for name, before in previous.items():
-        apart = np.stack([one[name] for one in clients]) - before
+        apart = np.stack([client[name] for client in clients]) - before
         cut = np.percentile(np.abs(apart), percent)
         mixed[name] = before + np.tensordot(shares, np.clip(apart, -cut, cut), axes=1)
     return mixed
@@ -232,8 +232,8 @@ def _invert_distances(distances: NDArray[np.float64]) -> Shares:
 
 
 def _require_alike(clients: Sequence[Tensors], n_shares: int) -> None:
-    shapes = [{name: np.shape(values) for name, values in one.items()} for one in clients]
-    if not clients or len(clients) != n_shares or any(one != shapes[0] for one in shapes):
+    shapes = [{name: np.shape(values) for name, values in client.items()} for client in clients]
+    if not clients or len(clients) != n_shares or any(shape != shapes[0] for shape in shapes):
         raise ValueError(
             f"expected tensors of the same names and shapes from each of {n_shares} client(s), got "
             f"{len(clients)}: {shapes[:2]}"

@@ -134,11 +134,13 @@ def simulate_round(
         return max(_LEAST_S, float(rng.normal(step.mean_s, step.sd_s)))
 
     seconds = []
-    for one, is_training in zip(collaborators, trains, strict=True):
-        total = draw(one.times.download) + one.n_validation * draw(one.times.validation)
+    for collaborator, is_training in zip(collaborators, trains, strict=True):
+        total = draw(collaborator.times.download) + collaborator.n_validation * draw(
+            collaborator.times.validation
+        )
         if is_training:
-            total += one.n_training * epochs * draw(one.times.training)
-            total += one.n_validation * draw(one.times.validation)
-            total += draw(one.times.upload)
+            total += collaborator.n_training * epochs * draw(collaborator.times.training)
+            total += collaborator.n_validation * draw(collaborator.times.validation)
+            total += draw(collaborator.times.upload)
         seconds.append(total)
     return tuple(seconds)

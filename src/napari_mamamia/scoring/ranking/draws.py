@@ -46,7 +46,7 @@ def named_weights(
     ValueError
         If a resample holds none of the cases.
     """
-    places = {case: place for place, case in enumerate(cases)}
+    places = {case: index for index, case in enumerate(cases)}
     step = max(1, _PLACES // len(cases))
     for first in range(0, len(draws.rows), step):
         block = draws.rows[first : first + step]

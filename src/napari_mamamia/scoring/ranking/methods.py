@@ -203,5 +203,5 @@ def methods_for(methods: Sequence[RankMethod], composite: Composite | None) -> l
     """Return the methods that can be used; the composite only where there is one, else last."""
     if composite is not None and RankMethod.COMPOSITE in methods:
         return list(methods)
-    plain: list[RankMethod] = [one for one in methods if one is not RankMethod.COMPOSITE]
+    plain: list[RankMethod] = [method for method in methods if method is not RankMethod.COMPOSITE]
     return plain if composite is None else [*plain, RankMethod.COMPOSITE]

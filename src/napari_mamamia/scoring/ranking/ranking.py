@@ -186,8 +186,8 @@ def rank_table(
         for held, method in zip(blocks, methods, strict=True):
             report_progress(n_done, settings.n_resamples, f"Resampling, {method.value}")
             held.append(scorer.rank(scorer.score(method, weights)))
-        for one in moments.values():
-            one.take(weights)
+        for moment in moments.values():
+            moment.take(weights)
         n_done += len(weights)
     ranked = []
     for method, merit, held in zip(methods, scores, blocks, strict=True):
@@ -201,7 +201,7 @@ def rank_table(
     return TableRanking(
         table,
         tuple(table.cases[place] for place in merits.kept),
-        tuple(case for place, case in enumerate(table.cases) if place not in counted),
+        tuple(case for index, case in enumerate(table.cases) if index not in counted),
         merits.filled,
         scorer.case_ranks,
         tuple(ranked),
@@ -214,8 +214,8 @@ def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRa
     """Return all tables together; see `OverallRanking`."""
     shares = site_shares([one.table.site for one in ranked])
     methods = []
-    for place, first in enumerate(ranked[0].methods):
-        parts = [one.methods[place] for one in ranked]
+    for index, first in enumerate(ranked[0].methods):
+        parts = [one.methods[index] for one in ranked]
         means = np.einsum("t,tm->m", shares, np.stack([one.ranks for one in parts]))
         ranks = rank_scores(-means, settings.ties, is_exact=settings.is_exact)
         drawn = [one.stability.ranks for one in parts if one.stability is not None]

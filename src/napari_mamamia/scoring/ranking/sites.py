@@ -94,7 +94,7 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
         means = np.einsum("t,tm->m", sizes / sizes.sum(), np.stack(of_tables))
     else:
         if rule is not SiteRule.FETS_2021_PAGE:
-            of_tables = [rank_scores(-one) for one in of_tables]
+            of_tables = [rank_scores(-table) for table in of_tables]
         shares = site_shares([table.site for table in tables])
         means = np.einsum("t,tm->m", shares, np.stack(of_tables))
     ties = RankTies.AVERAGE if rule is SiteRule.FETS_2022_R else RankTies.MIN

@@ -29,7 +29,7 @@ def answer_comparison(
     if not ordered:
         return (Answer("Who leads", (_say_unranked(comparison),)),)
     leaders = [one for one in ordered if one.rank == ordered[0].rank]
-    names = ", ".join(one.name for one in leaders)
+    names = ", ".join(leader.name for leader in leaders)
     verb = "leads" if len(leaders) == 1 else "share the first rank"
     first = leaders[0]
     who = (
@@ -42,7 +42,7 @@ def answer_comparison(
     changes = [text for text in (say_weights(comparison.sweep, comparison.weight_of_fairness),)
                if text and len(ordered) > 1]  # fmt: skip
     by_performance = [one.name for one in ordered if one.rank_by_performance == 1]
-    if by_performance and by_performance != [one.name for one in leaders]:
+    if by_performance and by_performance != [leader.name for leader in leaders]:
         changes.append(f"By performance alone: {', '.join(by_performance)}.")
     return (*answers, *((Answer("What would change it", tuple(changes)),) if changes else ()))
 
@@ -65,12 +65,12 @@ def _say_ranks(ranks: RankedModels | None, leaders: Sequence[RankedModel]) -> li
     stable = None if ranks is None else ranks.method.stability
     if ranks is None or stable is None or len(leaders) > 1 or len(ranks.names) < 2:
         return []
-    at = ranks.names.index(leaders[0].name)
-    others = np.where(np.arange(len(ranks.names)) == at, -1.0, stable.first)
+    index = ranks.names.index(leaders[0].name)
+    others = np.where(np.arange(len(ranks.names)) == index, -1.0, stable.first)
     rival = int(np.argmax(others))
     return [
-        f"{judge_certainty(ranks.method, leaders[0].n)} first in {100 * stable.first[at]:.0f} % of "
-        f"{ranks.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
+        f"{judge_certainty(ranks.method, leaders[0].n)} first in "
+        f"{100 * stable.first[index]:.0f} % of {ranks.n_draws:,} resamples of the cases, rank {show_interval(stable, index)} "
         f"in 95 % of them; next {ranks.names[rival]}, first in "
         f"{100 * others[rival]:.0f} %."
     ]
@@ -82,8 +82,8 @@ def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> li
         return []
     pair = {ordered[0].name, ordered[1].name}
     test = next(
-        (one for one in comparison.tests
-         if one.metric == "dsc" and {one.model_a, one.model_b} == pair), None,
+        (test for test in comparison.tests
+         if test.metric == "dsc" and {test.model_a, test.model_b} == pair), None,
     )  # fmt: skip
     if test is None or np.isnan(test.mean_difference):
         return []
@@ -111,7 +111,7 @@ def answer_weights(models: Sequence[tuple[str, ModelScores]], weight: float) -> 
 
 
 def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
-    ranked = [one for one in inputs if not np.isnan(one.ranking_score(weight))]
+    ranked = [input_ for input_ in inputs if not np.isnan(input_.ranking_score(weight))]
     if len(ranked) < 2:
         return ()
     sweep = sweep_weights(ranked)
@@ -124,7 +124,7 @@ def answer_responses(
 ) -> tuple[Answer, ...]:
     """Return who leads the responses, how sure that is, and what would change it."""
     names, ranks = ranking.names, ranking.method.ranks
-    leaders = [names[at] for at in np.flatnonzero(ranks == ranks.min()).tolist()]
+    leaders = [names[index] for index in np.flatnonzero(ranks == ranks.min()).tolist()]
     score = float(ranking.method.scores[int(np.argmin(ranks))])
     verb = "leads" if len(leaders) == 1 else "share the first rank"
     who = (
@@ -146,13 +146,13 @@ def _say_stability(ranking: ResponseRanking, leaders: Sequence[str]) -> list[str
     stable = ranking.method.stability
     if stable is None or len(leaders) > 1 or len(ranking.names) < 2:
         return []
-    at = ranking.names.index(leaders[0])
+    index = ranking.names.index(leaders[0])
     order = np.argsort(ranking.method.ranks, kind="stable")
     rival = ranking.names[int(order[1])]
     verdict = judge_certainty(ranking.method, ranking.n_cases)
     text = (
-        f"{verdict} first in {100 * stable.first[at]:.0f} % of "
-        f"{ranking.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
+        f"{verdict} first in {100 * stable.first[index]:.0f} % of "
+        f"{ranking.n_draws:,} resamples of the cases, rank {show_interval(stable, index)} "
         f"in 95 % of them."
     )
     factor = ranking.factor(leaders[0], rival)
@@ -175,9 +175,9 @@ def _say_aucs(ranking: ResponseRanking) -> list[str]:
     aucs = ranking.aucs
     if aucs is None or not aucs.pairs:
         return []
-    order = sorted(aucs.models, key=lambda one: (np.isnan(one.auc), -one.auc))
+    order = sorted(aucs.models, key=lambda model: (np.isnan(model.auc), -model.auc))
     first, second = order[0].name, order[1].name
-    pair = next(one for one in aucs.pairs if {one.model_a, one.model_b} == {first, second})
+    pair = next(pair for pair in aucs.pairs if {pair.model_a, pair.model_b} == {first, second})
     if np.isnan(pair.delong.p_value):
         return [f"AUC: {first} {number(order[0].auc)}, {second} {number(order[1].auc)}."]
     return [

@@ -98,12 +98,12 @@ def models_table(result: ClassifierResult) -> ReportTable:
 
 def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
     headings = ("By threshold", "95 %", "Interpolated", "95 %", "Called from score")
-    for place, sensitivity in enumerate(result.sensitivities):
+    for index, sensitivity in enumerate(result.sensitivities):
         is_own = result.reader is not None and sensitivity == result.reader.sensitivity
         rows = []
         for model in result.models:
-            point, ends = model.specificity_at[place], model.specificity_bootstrap[place]
-            cut = model.cuts[place]
+            point, ends = model.specificity_at[index], model.specificity_bootstrap[index]
+            cut = model.cuts[index]
             cells = (
                 model.name,
                 number(point.threshold),
@@ -181,7 +181,7 @@ def pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
     """Return every pair of models: difference of AUC, DeLong's test, Bayes factor."""
     if not result.pairs:
         return ()
-    factors = {(one.better, one.other): one for one in result.factors}
+    factors = {(factor.better, factor.other): factor for factor in result.factors}
     rows = []
     for pair in result.pairs:
         difference = pair.delong.auc_a - pair.delong.auc_b
@@ -269,8 +269,8 @@ def _draw_curves(cases: ClassifierCases, result: ClassifierResult) -> tuple[Repo
     spot = None
     if result.reader is not None:
         reader = result.reader
-        at = np.array([1 - reader.specificity]), np.array([reader.sensitivity])
-        spot = RocCurve("the reader", *at)
+        index = np.array([1 - reader.specificity]), np.array([reader.sensitivity])
+        spot = RocCurve("the reader", *index)
     others = f" The {_DRAWN} largest AUCs of {len(order)}." if len(order) > _DRAWN else ""
     return (
         ReportFigure(

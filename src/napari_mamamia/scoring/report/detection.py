@@ -80,7 +80,7 @@ def write_detection_page(
         (f"{rule_text(result)}: every number of this page is under it.", headline(result)),
         tuple(sections),
         tuple(warnings),
-        tuple(f"{one.case_id}: {one.reason}" for one in failures),
+        tuple(f"{failure.case_id}: {failure.reason}" for failure in failures),
         "Numbers are rounded for reading; detection.json, lesions.csv, boxes.csv and curve.csv "
         "hold them in full.",
     )
@@ -285,16 +285,16 @@ def _centres_table(result: DetectionResult) -> ReportTable:
     rows = tuple(
         Row(
             (
-                one.name,
-                f"{one.n_cases}",
-                f"{one.n_lesions}",
-                f"{one.n_true_positives}",
-                f"{one.n_false_positives}",
-                number(one.froc),
-                number(one.strict),
+                centre.name,
+                f"{centre.n_cases}",
+                f"{centre.n_lesions}",
+                f"{centre.n_true_positives}",
+                f"{centre.n_false_positives}",
+                number(centre.froc),
+                number(centre.strict),
             )
         )
-        for one in result.centres
+        for centre in result.centres
     )
     columns = (Column("Centre", is_number=False), *(Column(text) for text in headings))
     return ReportTable("Each centre's own cases", columns, rows)

@@ -109,16 +109,16 @@ def fairness_performance(
     figure, axes = new_figure((5.0, 3.7))
     named: Sequence[int] = range(len(points))
     if len(points) > len(MODEL_COLOURS):
-        named = _choose_named(np.array([one.performance + one.fairness for one in points]))
-    for place, point in enumerate(points):
-        is_named = place in named
-        colour = MODEL_COLOURS[named.index(place)] if is_named else GREY
+        named = _choose_named(np.array([point.performance + point.fairness for point in points]))
+    for index, point in enumerate(points):
+        is_named = index in named
+        colour = MODEL_COLOURS[named.index(index)] if is_named else GREY
         axes.errorbar(
             point.performance,
             point.fairness,
             xerr=_measure_arms(point.performance, point.performance_interval),
             yerr=_measure_arms(point.fairness, point.fairness_interval),
-            fmt=_MODEL_MARKERS[named.index(place)] if is_named else ".",
+            fmt=_MODEL_MARKERS[named.index(index)] if is_named else ".",
             color=colour,
             ecolor=colour,
             elinewidth=1 if is_named else 0.5,
@@ -151,13 +151,13 @@ def weight_sweep(sweep: Sweep) -> "Figure":
     named: Sequence[int] = range(len(sweep.names))
     if len(sweep.names) > len(MODEL_COLOURS):
         named = _choose_named(-sweep.ranks[:, len(sweep.weights) // 2])
-    for place, name in enumerate(sweep.names):
-        is_named = place in named
+    for index, name in enumerate(sweep.names):
+        is_named = index in named
         axes.plot(
             sweep.weights,
-            rows[place],
-            color=MODEL_COLOURS[named.index(place)] if is_named else GREY,
-            marker=_MODEL_MARKERS[named.index(place)] if is_named else "",
+            rows[index],
+            color=MODEL_COLOURS[named.index(index)] if is_named else GREY,
+            marker=_MODEL_MARKERS[named.index(index)] if is_named else "",
             markevery=max(1, len(sweep.weights) // 10),
             markersize=4,
             linewidth=1.5 if is_named else 0.7,
@@ -263,13 +263,13 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
     A dotted line stands at `ceiling`, where there is one.
     """
     figure, axes = new_figure((5.0, 3.7))
-    for place, line in enumerate(lines):
-        colour = MODEL_COLOURS[place % len(MODEL_COLOURS)]
+    for index, line in enumerate(lines):
+        colour = MODEL_COLOURS[index % len(MODEL_COLOURS)]
         if line.fp_per_case.size == 1:
             x = np.clip(line.fp_per_case, _FP_SHOWN[0], _FP_SHOWN[1])
             axes.plot(x, line.sensitivity, "o", color=colour, label=line.label)
         else:
-            style = "-" if place % 2 == 0 else "--"
+            style = "-" if index % 2 == 0 else "--"
             axes.plot(line.fp_per_case, line.sensitivity, style, color=colour, label=line.label)
     if not np.isnan(ceiling):
         axes.axhline(ceiling, color=_INK, linestyle=":", linewidth=1)

@@ -69,22 +69,22 @@ def picture_of(
         )
     frame = grid.display_frame()
     shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
-    place = _find_worst_slice(shown_r, shown_p)
+    worst_slice = _find_worst_slice(shown_r, shown_p)
     _, *spacing = frame.per_axis(grid.spacing_mm)
-    outlined = shown_r[place] | shown_p[place]
+    outlined = shown_r[worst_slice] | shown_p[worst_slice]
     rows, columns = (cut_axis(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
     image = None
     if volume is not None:
-        image = window_values(frame.to_display(volume)[place][rows, columns])
+        image = window_values(frame.to_display(volume)[worst_slice][rows, columns])
     return CasePicture(
         case_id,
         model,
         image,
-        np.ascontiguousarray(shown_r[place][rows, columns]),
-        np.ascontiguousarray(shown_p[place][rows, columns]),
+        np.ascontiguousarray(shown_r[worst_slice][rows, columns]),
+        np.ascontiguousarray(shown_p[worst_slice][rows, columns]),
         (spacing[0], spacing[1]),
         frame.plane,
-        f"slice {place + 1} of {len(shown_r)} ({place} on the slider)",
+        f"slice {worst_slice + 1} of {len(shown_r)} ({worst_slice} on the slider)",
         caption,
     )
 

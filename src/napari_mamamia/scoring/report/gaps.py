@@ -120,7 +120,7 @@ def disparity_table(result: Result) -> ReportTable | None:
     uncertainty = result.uncertainty
     if not uncertainty.disparities:
         return None
-    rows = tuple(_disparity_row(one, result) for one in uncertainty.disparities)
+    rows = tuple(_disparity_row(disparity, result) for disparity in uncertainty.disparities)
     headings = ("As scored", "Counted", "By chance", "Beyond", "95 % interval", "p, Holm")
     columns = (
         Column("Disparity", is_number=False),

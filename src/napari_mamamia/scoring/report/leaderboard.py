@@ -98,7 +98,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
     several = bool(content.overall) and len(ranking.tables) > 1
     if several and content.overall_filled is not None:
         names = ranking.tables[0].table.algorithms
-        n = sum(len(one.cases) for one in ranking.tables)
+        n = sum(len(table.cases) for table in ranking.tables)
         table = _make_board(
             names, content.overall, n, content.overall_filled, content.links,
             f"All {len(ranking.tables)} tables together: mean rank, ranked again",
@@ -193,15 +193,15 @@ def _make_board(
         *(m.method for m in methods[1:]),
     )
     rows = []
-    for at in np.argsort(lead.ranks, kind="stable").tolist():
-        cells = [names[at], f"{lead.ranks[at]:g}", number(lead.scores[at], 4)]
+    for index in np.argsort(lead.ranks, kind="stable").tolist():
+        cells = [names[index], f"{lead.ranks[index]:g}", number(lead.scores[index], 4)]
         if stable is not None:
-            cells += [f"{100 * stable.first[at]:.0f}", show_interval(stable, at)]
+            cells += [f"{100 * stable.first[index]:.0f}", show_interval(stable, index)]
         if lead.covering is not None:
-            low, high = lead.covering.marginal[at]
+            low, high = lead.covering.marginal[index]
             cells.append(f"{low:g} to {high:g}")
-        cells += [f"{n:,}", f"{filled[at]:,}", *(f"{m.ranks[at]:g}" for m in methods[1:])]
-        rows.append(Row(tuple(cells), link=links.get(names[at], "")))
+        cells += [f"{n:,}", f"{filled[index]:,}", *(f"{m.ranks[index]:g}" for m in methods[1:])]
+        rows.append(Row(tuple(cells), link=links.get(names[index], "")))
     notes = [
         f"Rank and score by {lead.method}; the last columns are the ranks by the other methods. "
         "Filled: values that were missing and that a rule gave."
@@ -223,7 +223,7 @@ def draw_stability(
     """Yield the figures of how sure ranks are; `stem` ends their names."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[at] for at in order.tolist()]
+    shown = [names[index] for index in order.tolist()]
     stable = lead.stability
     if stable is not None:
         shares = _share_ranks(stable.ranks[:, order])
@@ -238,15 +238,17 @@ def draw_stability(
             ),
         )
     if len(methods) > 1:
-        ranks = np.stack([one.ranks[order] for one in methods], axis=1)
+        ranks = np.stack([method.ranks[order] for method in methods], axis=1)
         yield ReportFigure(
             f"lines-{stem}",
             "Rank by each method: lines that cross say that the order hangs on the method.",
             Drawing(
-                rank_lines, (shown, [f"{one.method}" for one in methods], ranks), has_png=False
+                rank_lines,
+                (shown, [f"{method.method}" for method in methods], ranks),
+                has_png=False,
             ),
         )
-    taus = [one.stability.tau for one in methods if one.stability is not None]
+    taus = [method.stability.tau for method in methods if method.stability is not None]
     if taus:
         yield ReportFigure(
             f"tau-{stem}",
@@ -272,7 +274,7 @@ def _share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
 def _describe_pairs(one: TableRanking) -> PageSection:
     lead, names = one.methods[0], one.table.algorithms
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[at] for at in order.tolist()]
+    shown = [names[index] for index in order.tolist()]
     p_values = one.significance[np.ix_(order, order)]
     tables = [
         make_matrix(
@@ -320,7 +322,7 @@ def make_matrix(
 def _describe_cases(one: TableRanking, seed: int) -> PageSection:
     lead, names = one.methods[0], one.table.algorithms
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[at] for at in order.tolist()]
+    shown = [names[index] for index in order.tolist()]
     ranks = one.case_ranks[:, order]
     m = len(names)
     full = np.clip(np.ceil(ranks).astype(np.intp) - 1, 0, m - 1)
@@ -362,8 +364,8 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
         _tabulate_ranks(
             "Ranks over sites, each site counting equally",
             names,
-            [one.rule for one in sites.rules],
-            [one.ranks for one in sites.rules],
+            [rule.rule for rule in sites.rules],
+            [rule.ranks for rule in sites.rules],
         )
     ]
     if sites.left_out:
@@ -376,13 +378,13 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
             )
         )
     figures = []
-    for place, means in enumerate(sites.means):
+    for index, means in enumerate(sites.means):
         tables.append(_tabulate_means(names, means))
         what = " ".join(part for part in (means.task, means.metric) if part) or "value"
         is_larger = larger.get((means.task, means.metric), True)
         figures.append(
             ReportFigure(
-                f"sites-{place}",
+                f"sites-{index}",
                 f"Mean {what} by site; dark is good, a cross: not run there.",
                 Drawing(site_heat_map, (means.sites, names, means.means, is_larger), has_png=False),
             )
@@ -397,7 +399,9 @@ def _tabulate_ranks(
     title: str, names: Sequence[str], heads: Sequence[str], ranks: Sequence[NDArray[np.float64]]
 ) -> ReportTable:
     columns = (Column("Algorithm", is_number=False), *(Column(head) for head in heads))
-    rows = tuple(Row((name, *(f"{one[at]:g}" for one in ranks))) for at, name in enumerate(names))
+    rows = tuple(
+        Row((name, *(f"{rank[index]:g}" for rank in ranks))) for index, name in enumerate(names)
+    )
     return ReportTable(title, columns, rows)
 
 
@@ -414,12 +418,12 @@ def _tabulate_means(names: Sequence[str], means: SiteMeans) -> ReportTable:
         Column("Worst site", is_number=False),
     )
     rows = []
-    for at, name in enumerate(names):
-        worst = int(means.worst[at])
+    for index, name in enumerate(names):
+        worst = int(means.worst[index])
         cells = (
             name,
-            *(number(value, 4) for value in means.means[:, at].tolist()),
-            number(float(means.spread[at]), 4),
+            *(number(value, 4) for value in means.means[:, index].tolist()),
+            number(float(means.spread[index]), 4),
             means.sites[worst] if worst >= 0 else "–",
         )
         rows.append(Row(cells))

@@ -38,12 +38,12 @@ def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable
     )
     return tuple(
         ReportTable(
-            f"Variant of the ranking score: {one.name}",
+            f"Variant of the ranking score: {composite.name}",
             headings,
-            tuple(_composite_row(score) for score in _by_rank(one.scores)),
-            (f"{one.definition[:1].upper()}{one.definition[1:]}.",),
+            tuple(_composite_row(score) for score in _by_rank(composite.scores)),
+            (f"{composite.definition[:1].upper()}{composite.definition[1:]}.",),
         )
-        for one in composites
+        for composite in composites
     )
 
 
@@ -127,8 +127,8 @@ def comparison_tables(
         tests = comparison.tests
         title = "Paired comparisons"
         if len(tests) > _MOST_TESTS:
-            order = {one.name: place for place, one in enumerate(ordered)}
-            near = [one for one in tests if abs(order[one.model_a] - order[one.model_b]) == 1]
+            order = {one.name: index for index, one in enumerate(ordered)}
+            near = [test for test in tests if abs(order[test.model_a] - order[test.model_b]) == 1]
             title = f"Paired comparisons of neighbours; all {len(tests)} are in comparison.json"
             tests = tuple(near)
         tables.append(_tests_table(title, tests))
@@ -140,13 +140,13 @@ def say_weights(sweep: Sweep, weight: float) -> str:
 
     The weights are those of the sweep, by default hundredths.
     """
-    at = int(np.argmin(np.abs(sweep.weights - weight)))
+    index = int(np.argmin(np.abs(sweep.weights - weight)))
     leaders = [_find_first(sweep.ranks[:, place]) for place in range(len(sweep.weights))]
-    if not leaders[at]:
+    if not leaders[index]:
         return ""
     texts = []
-    for places in (range(at - 1, -1, -1), range(at + 1, len(leaders))):
-        place = next((one for one in places if leaders[one] != leaders[at]), None)
+    for places in (range(index - 1, -1, -1), range(index + 1, len(leaders))):
+        place = next((one for one in places if leaders[one] != leaders[index]), None)
         if place is not None:
             names = ", ".join(sweep.names[one] for one in sorted(leaders[place]))
             verb = "leads" if len(leaders[place]) == 1 else "share the lead"

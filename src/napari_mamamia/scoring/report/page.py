@@ -90,9 +90,11 @@ def render_print(page: Page, draw: Draw = draw_here) -> str:
     """Return the page as simple HTML, tables and pictures alone, which Qt's text engine can set."""
     sections = [
         _Section(
-            one, (), tuple(_picture_of(figure, draw) for figure in (*one.pictures, *one.figures))
+            section,
+            (),
+            tuple(_picture_of(figure, draw) for figure in (*section.pictures, *section.figures)),
         )
-        for one in page.sections
+        for section in page.sections
     ]
     return _fill_template("print.html.j2", page, sections)
 
@@ -147,7 +149,7 @@ def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = 
 
 
 def _draw_section(section: PageSection, draw: Draw) -> _Section:
-    pictures = tuple(_picture_of(one, draw) for one in section.pictures)
+    pictures = tuple(_picture_of(picture, draw) for picture in section.pictures)
     return _Section(section, _draw_figures(section.figures, draw), pictures)
 
 

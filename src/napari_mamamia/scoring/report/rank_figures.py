@@ -56,10 +56,10 @@ def rank_lines(
     n = len(names)
     figure = Figure(figsize=(5.6, max(2.2, _ROW * n + 1.3)), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
-    for place, row in enumerate(ranks):
-        colour = MODEL_COLOURS[place] if place < len(MODEL_COLOURS) else "#BDBDBD"
+    for index, row in enumerate(ranks):
+        colour = MODEL_COLOURS[index] if index < len(MODEL_COLOURS) else "#BDBDBD"
         axes.plot(
-            range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - place
+            range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - index
         )
     last = len(methods) - 1
     # names of algorithms that share a rank stand below each other
@@ -123,13 +123,13 @@ def podium(
     x = np.arange(m)[None, :] + 0.8 * (order / max(1, m - 1) - 0.5)
     y = np.take_along_axis(values, order, axis=1)
     axes.plot(x.T, y.T, color="#D0D0D0", linewidth=0.4, zorder=1, rasterized=True)
-    for at, name in enumerate(names):
-        is_own = order == at
+    for index, name in enumerate(names):
+        is_own = order == index
         axes.plot(
             x[is_own],
             y[is_own],
             ".",
-            color=MODEL_COLOURS[at % len(MODEL_COLOURS)],
+            color=MODEL_COLOURS[index % len(MODEL_COLOURS)],
             markersize=3,
             rasterized=True,
             label=f" {_shorten_name(name)}",
@@ -148,18 +148,18 @@ def podium(
 def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> "Figure":
     """Return how Kendall's tau-b of the resampled with the full ranks spreads, by method."""
     figure, axes = _make_rows_figure(methods)
-    for place, tau in enumerate(taus):
+    for index, tau in enumerate(taus):
         values = tau[~np.isnan(tau)]
         if not values.size:
             continue
         if np.ptp(values) > 0:
             violins: Any = axes.violinplot(
-                values, [place], orientation="horizontal", widths=0.8, showextrema=False
+                values, [index], orientation="horizontal", widths=0.8, showextrema=False
             )
             for body in violins["bodies"]:
                 body.set_facecolor(SKY)
                 body.set_alpha(0.9)
-        axes.plot(np.median(values), place, "x", color=_INK, markersize=5)
+        axes.plot(np.median(values), index, "x", color=_INK, markersize=5)
     axes.set_xlabel("Kendall's tau-b (1: the same order)", fontsize=9)
     axes.set_xlim(right=1.03)
     return figure

@@ -251,7 +251,7 @@ def render_report(
     report_progress(total - 1, total, "Writing the report")
     now = Progress(total - 1, total, "Writing the table of cases")
     with _standing_at(now):
-        n_rows = sum(one.scores.n_cases for one in content.models)
+        n_rows = sum(model.scores.n_cases for model in content.models)
         cases = case_table_job(content.models if not links or n_rows <= MOST_JOINED else ())
         data = script_json(cases)
     report_progress(total - 1, total, "Writing the report")
@@ -324,11 +324,11 @@ def write_reports(
     links = {name: f"{quote(name)}/{path.name}" for name in names}
     write_report(content, path, overwrite=overwrite, draw=draw, links=links)
     by_name = {model.scores.name: model for model in content.models}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         ways = [Way("← All models", f"../{path.name}")]
-        near = (("Before", names[at - 1 : at]), ("After", names[at + 1 : at + 2]))
-        ways += [Way(f"{word}: {one}", f"../{links[one]}") for word, others in near
-                 for one in others]  # fmt: skip
+        near = (("Before", names[index - 1 : index]), ("After", names[index + 1 : index + 2]))
+        ways += [Way(f"{word}: {other}", f"../{links[other]}") for word, others in near
+                 for other in others]  # fmt: skip
         one_model = replace(content, models=(by_name[name],), title=f"{name}: {content.title}",
                       comparison=None, summary=(), ranks=None)  # fmt: skip
         target = path.parent / name / path.name

@@ -39,17 +39,17 @@ def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
     middle, upper, lower = len(parts) / 2, 0.45, 0.8
     axes.add_patch(_make_box(middle - 0.6, 0.05, 1.2, upper - 0.05))
     axes.text(middle, 0.25, _say_box(whole), ha="center", va="center", fontsize=8)
-    for at, part in enumerate(parts):
-        axes.add_patch(_make_box(at + 0.03, lower, 0.94, height_inches - lower - 0.05))
+    for index, part in enumerate(parts):
+        axes.add_patch(_make_box(index + 0.03, lower, 0.94, height_inches - lower - 0.05))
         axes.annotate(
             "",
-            (at + 0.5, lower),
+            (index + 0.5, lower),
             (middle, upper),
             arrowprops={"arrowstyle": "-|>", "color": _INK, "linewidth": 0.9},
         )
-        axes.text(at + 0.5, lower + 0.08, _say_box(part), ha="center", va="top", fontsize=8)
+        axes.text(index + 0.5, lower + 0.08, _say_box(part), ha="center", va="top", fontsize=8)
         axes.text(
-            at + 0.5,
+            index + 0.5,
             lower + 0.42,
             "\n".join(part.lines),
             ha="center",

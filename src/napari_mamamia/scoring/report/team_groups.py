@@ -95,9 +95,9 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
     if not groups:
         return None
     return GroupMoments(
-        np.array([one.size for one in groups], dtype=np.float64),
-        np.array([one.mean() for one in groups]),
-        np.array([one.var(ddof=1) for one in groups]),
+        np.array([group.size for group in groups], dtype=np.float64),
+        np.array([group.mean() for group in groups]),
+        np.array([group.var(ddof=1) for group in groups]),
     )
 
 

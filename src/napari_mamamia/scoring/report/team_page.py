@@ -133,11 +133,11 @@ def _beside(links: Mapping[str, str]) -> dict[str, str]:
 def _list_ways(name: str, links: Mapping[str, str]) -> tuple[Way, ...]:
     order, beside = list(links), _beside(links)
     ways = [Way("← Leaderboard", f"../{LEADERBOARD_PAGE}")]
-    at = order.index(name)
-    if at:
-        ways.append(Way(f"Before: {order[at - 1]}", beside[order[at - 1]]))
-    if at + 1 < len(order):
-        ways.append(Way(f"After: {order[at + 1]}", beside[order[at + 1]]))
+    index = order.index(name)
+    if index:
+        ways.append(Way(f"Before: {order[index - 1]}", beside[order[index - 1]]))
+    if index + 1 < len(order):
+        ways.append(Way(f"After: {order[index + 1]}", beside[order[index + 1]]))
     return tuple(ways)
 
 
@@ -201,9 +201,9 @@ class _Place:
                 f"{100 * stable.first[at]:.0f} %."
             )
             yield Answer("How sure", (sure,))
-        others = [one for one in self.methods[1:] if one.ranks[at] != lead.ranks[at]]
+        others = [method for method in self.methods[1:] if method.ranks[at] != lead.ranks[at]]
         if others:
-            texts = ", ".join(f"{one.ranks[at]:g} by {one.method.value}" for one in others)
+            texts = ", ".join(f"{other.ranks[at]:g} by {other.method.value}" for other in others)
             yield Answer("Other methods", (f"Rank {texts}.",))
 
 
@@ -240,17 +240,17 @@ def _describe_place(
 def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
     """Return the ranks by each method; `n_noted` of the filled values have a note of their own."""
     at, rows = place.at, []
-    for one in place.methods:
-        stable = one.stability
+    for method in place.methods:
+        stable = method.stability
         sure = (UNKNOWN, UNKNOWN)
         if stable is not None:
             sure = (show_interval(stable, at), f"{100 * stable.first[at]:.0f}")
-        score = number(one.scores[at], 4)
-        rows.append(Row((one.method.value, f"{one.ranks[at]:g}", *sure, score)))
+        score = number(method.scores[at], 4)
+        rows.append(Row((method.method.value, f"{method.ranks[at]:g}", *sure, score)))
     heads = ("Rank", "Rank, 95 %", "First, %", "Score")
     columns = (Column("Method", is_number=False), *(Column(text) for text in heads))
     rule, n_filled = place.content.ranking.settings.missing, max(place.filled, n_noted)
-    before = int(sum(one.table.stand_ins[:, at].sum() for one in place.content.ranking.tables))
+    before = int(sum(table.table.stand_ins[:, at].sum() for table in place.content.ranking.tables))
     counted = f", counted as {rule.text}" if rule is not None and n_filled > before else ""
     filled = f" {n_filled:,} of its values were filled in{counted}." if n_filled else ""
     notes = (
@@ -261,11 +261,11 @@ def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
 
 def _tabulate_tables(place: _Place) -> ReportTable:
     rows, at = [], place.at
-    for one in place.content.ranking.tables:
-        lead = one.methods[0]
+    for table in place.content.ranking.tables:
+        lead = table.methods[0]
         stable = lead.stability
         sure = UNKNOWN if stable is None else show_interval(stable, at)
-        cells = (one.table.name, f"{len(one.cases):,}", f"{one.filled[at]:,}")
+        cells = (table.table.name, f"{len(table.cases):,}", f"{table.filled[at]:,}")
         rows.append(Row((*cells, f"{lead.ranks[at]:g}", sure, number(lead.scores[at], 4))))
     heads = ("Cases", "Filled", "Rank", "Rank, 95 %", "Score")
     columns = (Column("Table", is_number=False), *(Column(text) for text in heads))

@@ -146,18 +146,18 @@ def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
     best = -np.inf
     for _ in range(len(gaps) + 2):
         before = best
-        for at, (higher, lower) in enumerate(pairs):
+        for index, (higher, lower) in enumerate(pairs):
             signs = np.zeros((len(higher), sizes.size))
             for other, pair in enumerate(chosen):
-                if other != at:
+                if other != index:
                     signs[:, firsts[other] + pair[0]] = 1
                     signs[:, firsts[other] + pair[1]] = -1
             rows = np.arange(len(higher))
-            signs[rows, firsts[at] + higher] = 1
-            signs[rows, firsts[at] + lower] = -1
+            signs[rows, firsts[index] + higher] = 1
+            signs[rows, firsts[index] + lower] = -1
             ends = _ends_of_sums(signs, means, covariance, errors, sizes, level)
             place = int(np.argmax(ends))
-            chosen[at], best = (int(higher[place]), int(lower[place])), float(ends[place])
+            chosen[index], best = (int(higher[place]), int(lower[place])), float(ends[place])
         if best <= before:
             break
     return best / len(gaps)

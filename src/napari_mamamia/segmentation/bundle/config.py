@@ -206,7 +206,7 @@ def _make_triple(value: Any, kind: Any) -> Any:
     values = list(value) if isinstance(value, list | tuple) else [value] * 3
     if len(values) != 3:
         raise ValueError(f"{value!r} has {len(values)} axes instead of 3")
-    return tuple(kind(-1 if part is None else part) for part in values)
+    return tuple(kind(-1 if value is None else value) for value in values)
 
 
 def _name_channels(found: Mapping[str, Any], kind: str) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = Non
         n if n == full else max(int(n * (1 - share)), 1)
         for n, full, share in zip(size, padded, windows.overlap, strict=True)
     ]
-    every = tuple(tuple(place) for place in dense_patch_slices(padded, size, steps))
+    every = tuple(tuple(patch_image) for patch_image in dense_patch_slices(padded, size, steps))
     groups = [every[k : k + windows.batch] for k in range(0, len(every), windows.batch)]
     inner_groups = [
         group for group in groups if any(_is_in_region(place, offset, region) for place in group)

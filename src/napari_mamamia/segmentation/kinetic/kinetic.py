@@ -113,7 +113,7 @@ class KineticSegmenter:
     ) -> tuple[Search, list[Scored]]:
         settings = self.settings
         scan = _make_scan(case, frame, choice)
-        at = clicked_voxel(case, frame, prompt)
+        index = clicked_voxel(case, frame, prompt)
         if prompt is None:
             with part(0, 60, 100):
                 search = search_breast(scan, settings)
@@ -122,12 +122,12 @@ class KineticSegmenter:
         else:
             target = prompt_box(case, frame, prompt, settings.click_region_mm)
             with part(0, 60, 100):
-                search = search_around(scan, target, settings, at)
+                search = search_around(scan, target, settings, index)
             with part(60, 80, 100):
-                if at is None:
+                if index is None:
                     seeds = seeds_in_box(search, settings)
                 else:
-                    seeds = seeds_at(search, settings, at)
+                    seeds = seeds_at(search, settings, index)
         with part(80, 95, 100):
             regions = outlined(search, seeds, settings)
         if not regions and isinstance(prompt, BoxPrompt):
@@ -137,7 +137,7 @@ class KineticSegmenter:
                 regions = outlined(search, seeds, settings)
         # After a click the seeds' order stays: it knows how near they are, which the score does
         # not.
-        return search, best_apart(regions, search, settings, by_score=at is None)
+        return search, best_apart(regions, search, settings, by_score=index is None)
 
 
 def _make_scan(case: Case, frame: DisplayFrame, choice: PhaseChoice) -> Scan:

@@ -150,7 +150,7 @@ NETWORK_LAYOUTS: Final = (
         NetworkSpec,
         pairs=frozenset({"labels"}),
         later=frozenset(
-            {one.name for one in fields(NetworkSpec)} - {"channels", "labels", "output"}
+            {field.name for field in fields(NetworkSpec)} - {"channels", "labels", "output"}
         ),
     ),
     Layout(
@@ -185,7 +185,7 @@ def network_made(spec: NetworkSpec) -> dict[str, Any]:
 
 
 def _require_orientation(letters: str) -> None:
-    used = sorted(next((k for k, p in enumerate(_PAIRS) if one in p), -1) for one in letters)
+    used = sorted(next((k for k, p in enumerate(_PAIRS) if letter in p), -1) for letter in letters)
     if used != [0, 1, 2]:
         raise ModelError(
             "an orientation should be three letters, one of L or R, one of P or A, one of I or S, "

@@ -77,8 +77,8 @@ def spline_operator(before: int, after: int, order: int) -> Any:
     """
     impulses = np.eye(before)
     columns = [
-        ndimage.zoom(one, after / before, order=order, mode="nearest", grid_mode=True)
-        for one in impulses
+        ndimage.zoom(impulse, after / before, order=order, mode="nearest", grid_mode=True)
+        for impulse in impulses
     ]
     return torch.from_numpy(np.ascontiguousarray(np.stack(columns, axis=1)))
 
@@ -184,7 +184,7 @@ def _at_once(channel: NDArray[np.float32], shape: Shape, order: int) -> Any:
 
 def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int) -> Any:
     turned = np.moveaxis(channel, axis, 0)
-    plane = [n for place, n in enumerate(shape) if place != axis]
+    plane = [n for index, n in enumerate(shape) if index != axis]
     if tuple(turned.shape[1:]) == tuple(plane):
         flat = torch.from_numpy(np.ascontiguousarray(turned))
     else:
@@ -234,7 +234,7 @@ def _resize_linear(volume: Any, shape: Shape, axis: int | None) -> Any:
     as_float = volume.float()
     if axis is None:
         return zoom(as_float[None, None], tuple(shape), mode="trilinear")[0, 0]
-    plane = tuple(n for place, n in enumerate(shape) if place != axis)
+    plane = tuple(n for index, n in enumerate(shape) if index != axis)
     turned = as_float.movedim(axis, 0)
     if tuple(turned.shape[1:]) != plane:
         turned = zoom(turned[None], plane, mode="bilinear")[0]

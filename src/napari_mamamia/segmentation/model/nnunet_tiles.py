@@ -231,9 +231,9 @@ class _Sums:
         """Return sums over weights, on the processor and without the padding."""
         if self._grid.skipped:  # what no tile reached becomes background: every output 0
             self._weights[self._weights == 0] = 1
-        for part in self._sums:
-            torch.div(part, self._weights, out=part)
-            require_finite(part)
+        for total in self._sums:
+            torch.div(total, self._weights, out=total)
+            require_finite(total)
         return self._sums[(slice(None), *self._grid.inner)].cpu()
 
 

@@ -100,8 +100,8 @@ def model_input(
     names = channel_names(recipe, channels)
     case.require_phases(phases_needed(names, recipe))
     arrays = []
-    for place, name in enumerate(names):
-        report_progress(place, len(names), f"Channel {place}: {name}")
+    for index, name in enumerate(names):
+        report_progress(index, len(names), f"Channel {index}: {name}")
         arrays.append(channel_image(case, name, recipe.whole_numbers))
     box = Box.whole(case.grid.shape)
     region = look_in

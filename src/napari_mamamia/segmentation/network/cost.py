@@ -19,7 +19,9 @@ def network_frame(grid: Grid, orientation: str) -> Frame:
     axes = orientation or letters
     order, flips = [], []
     for towards in axes:
-        axis = next(k for k, one in enumerate(letters) if one in (towards, _OPPOSITE[towards]))
+        axis = next(
+            k for k, letter in enumerate(letters) if letter in (towards, _OPPOSITE[towards])
+        )
         order.append(axis)
         flips.append(letters[axis] != towards)
     display = DisplayFrame("axial", (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))

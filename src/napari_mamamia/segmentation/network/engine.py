@@ -126,17 +126,17 @@ def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: N
             f"{len(arrays)}: choose one image for each channel"
         )
     data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)
-    for place, (name, array) in enumerate(zip(spec.channels, arrays, strict=True)):
-        report_progress(place, len(arrays), "Preparing")
+    for index, (name, array) in enumerate(zip(spec.channels, arrays, strict=True)):
+        report_progress(index, len(arrays), "Preparing")
         if array.shape != grid.shape:
             raise ModelError(
                 f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
                 "every channel must lie on the case's own grid"
             )
-        data[place] = torch.from_numpy(
+        data[index] = torch.from_numpy(
             np.ascontiguousarray(frame.to_model(array), dtype=np.float32)
         )
-        if not bool(torch.isfinite(data[place]).all()):
+        if not bool(torch.isfinite(data[index]).all()):
             raise CaseError(
                 f"channel {name} should be finite everywhere, but holds NaN or infinity: export "
                 "the images again"

@@ -164,8 +164,10 @@ def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
 
 def _require_beside(path: Path, name: str) -> None:
     """Raise `ModelError` unless a file that a network names lies in its own folder."""
-    place = PurePosixPath(name)
-    plain = name and not place.is_absolute() and ".." not in place.parts and "\\" not in name
+    posix_path = PurePosixPath(name)
+    plain = (
+        name and not posix_path.is_absolute() and ".." not in posix_path.parts and "\\" not in name
+    )
     if not plain or ":" in name:
         raise ModelError(
             f"{path} should keep its weights beside it, but names {name!r}, which leaves its "

@@ -151,8 +151,8 @@ class _Reader:
                 name = self._read_text(part)
             elif field == 2:
                 for dim in self._find_below(part, 1, 2, 1):
-                    given = [value for key, value in self._list_fields(dim) if key == 1]
-                    extent = given[0][0] if given else 0
+                    fields = [value for key, value in self._list_fields(dim) if key == 1]
+                    extent = fields[0][0] if fields else 0
                     shape.append(extent if extent > 0 else None)
         return name, tuple(shape)
 

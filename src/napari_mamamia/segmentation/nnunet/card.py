@@ -29,11 +29,11 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
         if _FOLD.match(PurePosixPath(name).parent.name)
     }
     for name in files.names:
-        place = PurePosixPath(name)
-        if place.name != "plans.json":
+        posix_path = PurePosixPath(name)
+        if posix_path.name != "plans.json":
             continue
-        root = "" if str(place.parent) == "." else str(place.parent)
-        if _join_path(root, "dataset.json") in names or str(place.parent) in with_folds:
+        root = "" if str(posix_path.parent) == "." else str(posix_path.parent)
+        if _join_path(root, "dataset.json") in names or str(posix_path.parent) in with_folds:
             yield root
 
 

@@ -249,16 +249,16 @@ class NnUNetEngine:
         total: Any = None
         folds: list[str] = []
         count, heads = len(self.checkpoints), self.plans.labels.heads
-        for place, (fold, checkpoint) in enumerate(self.checkpoints):
-            message = f"Fold {fold}, {place + 1} of {count}" if count > 1 else "Predicting"
+        for index, (fold, checkpoint) in enumerate(self.checkpoints):
+            message = f"Fold {fold}, {index + 1} of {count}" if count > 1 else "Predicting"
             if folds and folds_until is not None:
                 deadline = folds_until
             if folds and deadline is not None and time.monotonic() >= deadline:
                 break
-            report_progress(place, count, message)
+            report_progress(index, count, message)
             forward = self._make_forward(fold, checkpoint)
             try:
-                with part(place * 1000, (place + 1) * 1000, count * 1000):
+                with part(index * 1000, (index + 1) * 1000, count * 1000):
                     logits = sum_tiles(
                         forward,
                         prepared.data,

@@ -205,8 +205,8 @@ def _export_slowly(
 ) -> NDArray[Any]:
     """Return labels by resampling every output whole, for plans that ask for unusual ways."""
     heads = []
-    for place, head in enumerate(logits):
-        report_progress(place, len(logits), "Writing labels")
+    for index, head in enumerate(logits):
+        report_progress(index, len(logits), "Writing labels")
         if how.method == "torch":
             fine = resample_channel(head.float().numpy(), shape, how, axis)
             heads.append(fine.numpy())

@@ -137,8 +137,10 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def _read_arguments(architecture: Architecture, where: str) -> dict[str, Any]:
-    given: Mapping[str, Any] = architecture.arguments
-    strange = sorted(set(given) - _ARGUMENTS) + sorted(set(architecture.imports) - set(given))
+    arguments: Mapping[str, Any] = architecture.arguments
+    strange = sorted(set(arguments) - _ARGUMENTS) + sorted(
+        set(architecture.imports) - set(arguments)
+    )
     if strange:
         raise ModelError(
             f"{where}: the network's arguments should be among nnU-Net's own, got "
@@ -148,7 +150,7 @@ def _read_arguments(architecture: Architecture, where: str) -> dict[str, Any]:
         name: _find_operation(value, where)
         if (name in architecture.imports or name.endswith("_op") or name == "nonlin") and value
         else value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if name != "deep_supervision"  # only training has outputs of coarser levels
     }
 

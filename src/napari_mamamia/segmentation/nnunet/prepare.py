@@ -95,12 +95,12 @@ def prepare(
     shape = model_extents(box.shape, frame.spacing, plans)
     axis = separate_axis(how, frame.spacing, target)
     data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
-    for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
-        report_progress(place, len(seen), "Normalising")
+    for index, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
+        report_progress(index, len(seen), "Normalising")
         channel = _normalise_channel(volume, box, norm, mask)
-        steps = (place * _STEPS, (place + 1) * _STEPS, len(seen) * _STEPS)
+        steps = (index * _STEPS, (index + 1) * _STEPS, len(seen) * _STEPS)
         with part(*steps):
-            data[place] = resample_channel(channel, shape, how, axis)
+            data[index] = resample_channel(channel, shape, how, axis)
     if first is not None:
         seg = plans.configuration.seg
         axis = separate_axis(seg, frame.spacing, target)

@@ -146,7 +146,7 @@ def _same_bits(one: Any, other: Any) -> bool:
 def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
     same_names = _parse_entry(texts, "same", path)
     if not isinstance(same_names, dict) or not all(
-        isinstance(one, str) for one in same_names.values()
+        isinstance(same_name, str) for same_name in same_names.values()
     ):
         raise ModelError(f"{path}: its header should say which tensors are the same: {_COPY}")
     return same_names

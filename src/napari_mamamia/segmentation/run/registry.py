@@ -290,7 +290,7 @@ def _write_entry(entry: ModelEntry, registry: Path) -> None:
         entry.card.path,
         entry.card.inner,
         entry.added,
-        tuple((one.name, one.n_bytes, one.sha256) for one in entry.card.weights),
+        tuple((weight.name, weight.n_bytes, weight.sha256) for weight in entry.card.weights),
         None if entry.recipe is None else json.loads(recipe_text(entry.recipe)),
     )
     text = json.dumps(_CODEC.plain(added), indent=2, ensure_ascii=False) + "\n"
@@ -313,7 +313,7 @@ def _read_entry(file: Path) -> ModelEntry:
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
         raise ModelError(f"{file} should be a model that was added: add the model again")
-    weights = tuple(WeightFile(*one) for one in added.weights)
+    weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)
     recipe = None if added.recipe is None else recipe_from(json.dumps(added.recipe), str(file))

@@ -110,8 +110,8 @@ class TrainedSegmenter:
         with part(50, 100, 1000):
             runner = self._load_runner()
         with part(100, 970, 1000):
-            given = EngineInput(inputs.arrays, inputs.grid, inputs.region, deadline)
-            result = runner.predict(given)
+            engine_input = EngineInput(inputs.arrays, inputs.grid, inputs.region, deadline)
+            result = runner.predict(engine_input)
         labels = labels_on_case(result.labels, inputs, case.grid)
         mask = self._select_tumour(labels)
         report_progress(970, 1000, "After the network")

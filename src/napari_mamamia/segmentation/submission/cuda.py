@@ -91,7 +91,9 @@ def _map_load(load: Any, processor: Any) -> Any:
     def loaded(file: Any, map_location: Any = None, *args: Any, **named: Any) -> Any:
         plain = map_location is None or processor(map_location) == _PROCESSOR
         if isinstance(map_location, dict):
-            plain = any(processor(place) == _PROCESSOR for place in map_location.values())
+            plain = any(
+                processor(map_location) == _PROCESSOR for map_location in map_location.values()
+            )
         return load(file, _PROCESSOR if plain else map_location, *args, **named)
 
     return loaded

@@ -200,10 +200,10 @@ def _list_system_options() -> Iterator[str]:
     """Yield what programs need of the system: libraries, and no person's files."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        place = Path("/", name)
-        if place.is_symlink():
-            yield from ("--symlink", str(place.readlink()), f"/{name}")
-        elif place.is_dir():
+        path = Path("/", name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), f"/{name}")
+        elif path.is_dir():
             yield from ("--ro-bind", f"/{name}", f"/{name}")
     for name in _ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")

@@ -125,7 +125,7 @@ def rows_of_batch(
     for failure in batch.failures:
         values: tuple[Any, ...] = (failure.case_id, FAILED, failure.reason)
         rows_by_case[failure.case_id] = (row(*values, **failed),)
-    rows = tuple(line for one in inputs for line in rows_by_case[one.case_id])
+    rows = tuple(line for input_ in inputs for line in rows_by_case[input_.case_id])
     columns = [name for name, _ in definitions_of(row)]
     cells = [astuple(line) for line in rows]
     for suffix in (".csv", ".xlsx"):

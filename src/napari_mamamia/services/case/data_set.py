@@ -162,12 +162,14 @@ def _call_cases(
     by_key = {case_key(case_id): name for case_id, name in names.items()}
     cases = [
         replace(
-            one,
-            case_id=names[one.case_id],
-            problems=tuple(text.replace(one.case_id, names[one.case_id]) for text in one.problems),
+            case,
+            case_id=names[case.case_id],
+            problems=tuple(
+                text.replace(case.case_id, names[case.case_id]) for text in case.problems
+            ),
         )
-        for one in data_set.cases
-        if one.case_id in names
+        for case in data_set.cases
+        if case.case_id in names
     ]
     rows = cohort.records if cohort else ()
     records = [
@@ -196,7 +198,11 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
         return ()
     case_id, listed = data_set.cases[0].case_id, cohort.records[0].case_id
     bare = {case_key(files.case_id).lstrip("0") for files in data_set.cases}
-    zeros = ": zeros before numbers were lost" if bare & {one.lstrip("0") for one in ids} else ""
+    zeros = (
+        ": zeros before numbers were lost"
+        if bare & {identifier.lstrip("0") for identifier in ids}
+        else ""
+    )
     return (
         f"no case has a row in {data_set.clinical.name}: ids there are such as {listed!r}, here "
         f"such as {case_id!r}{zeros}",
@@ -233,11 +239,11 @@ def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
 def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
     if wanted is None:
         preferences = load_preferences()
-        place = find_workspace(data_set, preferences)
+        workspace = find_workspace(data_set, preferences)
         if not preferences.problem:
-            return place
-        doubt = f"{preferences.problem}: the workspace is taken to be {place.root}"
-        return replace(place, warnings=(*place.warnings, doubt))
+            return workspace
+        doubt = f"{preferences.problem}: the workspace is taken to be {workspace.root}"
+        return replace(workspace, warnings=(*workspace.warnings, doubt))
     require_own(wanted, data_set)
     return WorkspacePlace(wanted, "chosen now")
 

@@ -231,7 +231,7 @@ def read_date(text: str) -> date | None:
     if match is None:
         return None
     try:
-        return date(*(int(part) for part in match.groups()))
+        return date(*(int(group) for group in match.groups()))
     except ValueError:
         return None
 

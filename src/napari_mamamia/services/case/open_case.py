@@ -243,23 +243,23 @@ def _breast_box(
 
     The published pipelines cut arrays with it, which ends at the array's edge too.
     """
-    given = info.breast_box
+    breast_box = info.breast_box
     if info.box_doubt:
         return None, (
             f"{case_id}: the breast_coordinates of its patient file are no block of voxels, "
             f"x_min to z_max from 0 on ({info.box_doubt}): they are not used; correct the file",
         )
-    if given is None:
+    if breast_box is None:
         return None, ()
-    ends = list(zip(given.start, given.stop, shape, strict=True))
+    ends = list(zip(breast_box.start, breast_box.stop, shape, strict=True))
     if any(a >= min(b, n) for a, b, n in ends):
         return None, (
-            f"{case_id}: the breast_coordinates {given.start} to {given.stop} (z, y, x) of "
-            f"its patient file hold no voxel of the volume {shape}: they are not used; correct "
+            f"{case_id}: the breast_coordinates {breast_box.start} to {breast_box.stop} (z, y, x) "
+            f"of its patient file hold no voxel of the volume {shape}: they are not used; correct "
             "the file",
         )
     z, y, x = (min(b, n) for _, b, n in ends)
-    return Box(given.start, (z, y, x)), ()
+    return Box(breast_box.start, (z, y, x)), ()
 
 
 def _with_loaded(case: Case, read: set[int]) -> Case:

@@ -304,8 +304,10 @@ def _score_answers(
         model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
         reasons = {failure.case_id: failure.reason for failure in breaches}
         breaches = [
-            CaseFailure(one.case_id, reasons.get(one.case_id, one.reason), one.cause)
-            for one in model.failures
+            CaseFailure(
+                failure.case_id, reasons.get(failure.case_id, failure.reason), failure.cause
+            )
+            for failure in model.failures
         ]
         if unknown:
             notes.append(f"{len(unknown)} mask(s) of no case of the challenge were passed over")

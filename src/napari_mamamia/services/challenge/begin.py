@@ -223,7 +223,11 @@ def _choose_cases(
                 "expected each case once in the list, got one twice (letter case does not count): "
                 "remove it"
             )
-        missing = [one for one in settings.case_ids if case_key(one) not in references]
+        missing = [
+            case_identifier
+            for case_identifier in settings.case_ids
+            if case_key(case_identifier) not in references
+        ]
         if references and missing:
             raise CaseError(
                 f"expected a reference mask of each case, found none of {', '.join(missing[:5])}"
@@ -231,7 +235,8 @@ def _choose_cases(
             )
         spelled = {key: case_id for key, (case_id, _) in references.items()}
         return tuple(
-            spelled.get(key, one) for key, one in zip(keys, settings.case_ids, strict=True)
+            spelled.get(key, case_identifier)
+            for key, case_identifier in zip(keys, settings.case_ids, strict=True)
         )
     if settings.task.wants_masks:
         return tuple(case_id for case_id, _ in references.values())
@@ -270,7 +275,10 @@ def _choose_express(
                 "choose from its list"
             )
         return tuple(dict.fromkeys(spelled[case_key(one)] for one in settings.express))
-    order = sorted(case_ids, key=lambda one: (volumes.get(one, 0.0) or np.inf, one))
+    order = sorted(
+        case_ids,
+        key=lambda case_identifier: (volumes.get(case_identifier, 0.0) or np.inf, case_identifier),
+    )
     places = (0, (len(order) - 1) // 2, len(order) - 1)
     return tuple(dict.fromkeys(order[place] for place in places))[:N_EXPRESS]
 

@@ -63,7 +63,7 @@ _OF_LADDER: Final = (
 def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
     """Return the leaderboard's page and each team's, by name below the leaderboard's folder."""
     board = ranking.board
-    teams = dict.fromkeys(row.team for one in board.boards for row in one.rows)
+    teams = dict.fromkeys(row.team for board in board.boards for row in board.rows)
     links = link_pages(tuple(teams))
     content = None
     title = f"{board.challenge}: leaderboard"
@@ -151,7 +151,7 @@ def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
 
 
 def _say_ladder(ranking: ChallengeRanking) -> str:
-    rows = next(one.rows for one in ranking.board.boards if one.task == SEGMENTATION)
+    rows = next(board.rows for board in ranking.board.boards if board.task == SEGMENTATION)
     names = [row.team for row in rows if row.rank == 1]
     return f"By the ladder {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
 
@@ -167,8 +167,8 @@ def _describe_board(
             continue
         sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
         if stable is not None and row.team in names:
-            at = names.index(row.team)
-            sure = (show_interval(stable, at), f"{100 * stable.first[at]:.0f}")
+            index = names.index(row.team)
+            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
         cells = (
             row.team,
             UNKNOWN if row.rank is None else f"{row.rank}",
@@ -232,7 +232,7 @@ def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
     tables: list[ReportTable] = []
     if ranking.factors:
         order = np.argsort(ranking.method.ranks, kind="stable").tolist()
-        shown = [names[at] for at in order]
+        shown = [names[index] for index in order]
         cells = [[_find_factor(ranking, row, column) for column in shown] for row in shown]
         note = (
             "Resamples in which the row's ranking score is larger, over those in which it is not "
@@ -314,12 +314,12 @@ def _describe_answers(result: ResponseResult) -> Iterator[PageSection]:
     wrong = (predictions.predicted != predictions.label) & ~np.isnan(predictions.label)
     order = np.lexsort((-np.nan_to_num(apart), ~wrong))
     rows = []
-    for at in order[:_MOST_CASES].tolist():
-        label, score = float(predictions.label[at]), float(predictions.score[at])
+    for index in order[:_MOST_CASES].tolist():
+        label, score = float(predictions.label[index]), float(predictions.score[index])
         cells = (
-            predictions.case_ids[at],
+            predictions.case_ids[index],
             UNKNOWN if isnan(label) else ("yes" if label else "no"),
-            "yes" if predictions.predicted[at] else "no",
+            "yes" if predictions.predicted[index] else "no",
             number(score),
         )
         rows.append(Row(cells))
@@ -340,11 +340,17 @@ def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
     shown = {(row.digest, row.attempt) for board in ranking.board.boards for row in board.rows
              if row.team == team}  # fmt: skip
     rows = []
-    for one in attempts:
-        is_shown = bool(one.number) and (one.digest, one.number) in shown
-        what = f"{one.outcome.value}{', shown' if is_shown else ''}"
-        start = (f"{one.number or UNKNOWN}", one.kind, one.digest[:16], _show_time(one.begun), what)
-        cells = (*start, hide_places(one.reason))
+    for attempt in attempts:
+        is_shown = bool(attempt.number) and (attempt.digest, attempt.number) in shown
+        what = f"{attempt.outcome.value}{', shown' if is_shown else ''}"
+        start = (
+            f"{attempt.number or UNKNOWN}",
+            attempt.kind,
+            attempt.digest[:16],
+            _show_time(attempt.begun),
+            what,
+        )
+        cells = (*start, hide_places(attempt.reason))
         rows.append(Row(cells))
     heads = ("Kind", "Digest", "Begun", "Outcome", "Why")
     columns = (Column("Attempt"), *(Column(text, is_number=False) for text in heads))

@@ -47,7 +47,7 @@ def picture_team(
     MamamiaError
         If the system refuses them now.
     """
-    by_case = {one.case_id: one for one in scores if one.status in _SEEN}
+    by_case = {score.case_id: score for score in scores if score.status in _SEEN}
     worst = worst_cases(list(by_case.values()), MOST_PICTURES)
     masks = _find_masks(opened, row)
     if masks is None or opened.reference is None or not worst:

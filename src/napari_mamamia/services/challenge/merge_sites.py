@@ -167,29 +167,32 @@ def _require_sums(file: SiteFile) -> None:
     of_models = [{row.code: row.values for row in file.rows if row.model == name} for name in names]
     codes = sorted(of_models[0])
     if len(file.rows) != len(names) * len(codes) or any(
-        set(one) != set(codes) for one in of_models
+        set(model) != set(codes) for model in of_models
     ):
         raise CaseError(
             f"expected each case of {file.site} once for each of its models: ask the site for the "
             "file as `mamamia site evaluate` wrote it"
         )
     values = {
-        metric: np.array([[one[code][at] for code in codes] for one in of_models])
-        for at, metric in enumerate(file.metrics)
+        metric: np.array([[model[code][index] for code in codes] for model in of_models])
+        for index, metric in enumerate(file.metrics)
     }
-    numbers = {(one.model, one.metric): one for one in file.numbers if not one.variable}
-    for one in number_models(names, values):
-        other = numbers.get((one.model, one.metric))
+    numbers = {
+        (number.model, number.metric): number for number in file.numbers if not number.variable
+    }
+    for number_model in number_models(names, values):
+        other = numbers.get((number_model.model, number_model.metric))
         if other is None or not np.allclose(
             [other.n, other.mean, other.sd, other.mean_rank],
-            [one.n, one.mean, one.sd, one.mean_rank],
+            [number_model.n, number_model.mean, number_model.sd, number_model.mean_rank],
             rtol=0,
             atol=1e-9,
             equal_nan=True,
         ):
             raise CaseError(
-                f"expected the {one.metric} of {one.model} at {file.site} to be that of its cases "
-                f"(mean {one.mean:.6g}), got {'none' if other is None else f'{other.mean:.6g}'}: "
+                f"expected the {number_model.metric} of {number_model.model} at {file.site} to be "
+                f"that of its cases (mean {number_model.mean:.6g}), got "
+                f"{'none' if other is None else f'{other.mean:.6g}'}: "
                 "the file was changed; ask the site for it as `mamamia site evaluate` wrote it"
             )
 
@@ -205,10 +208,10 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
     digests = {model.name: model.digest for file in files for model in file.models}
     metrics = files[0].metrics
     whole = {
-        (file.site, one.model, one.metric): one
+        (file.site, number.model, number.metric): number
         for file in files
-        for one in file.numbers
-        if not one.variable
+        for number in file.numbers
+        if not number.variable
     }
     lacking = {
         file.site: tuple(name for name in names if (file.site, name, metrics[0]) not in whole)
@@ -250,7 +253,9 @@ def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
     """
     notes = []
     for first, second in combinations(files, 2):
-        common = {one.digest for one in first.models} & {one.digest for one in second.models}
+        common = {model.digest for model in first.models} & {
+            model.digest for model in second.models
+        }
         here, there = (_count_values(file, common) for file in (first, second))
         n_same = (here & there).total()
         of_all = [_list_numbers(file, common) for file in (first, second)]
@@ -269,7 +274,7 @@ def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
 
 def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[object, ...]]:
     """Return how often a case has the same values, those at the ends of the range left out."""
-    of_models = {one.name: one.digest for one in file.models if one.digest in digests}
+    of_models = {model.name: model.digest for model in file.models if model.digest in digests}
     cases: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for row in file.rows:
         if row.model in of_models:
@@ -279,11 +284,11 @@ def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[obj
 
 
 def _list_numbers(file: SiteFile, digests: Collection[str]) -> set[tuple[object, ...]]:
-    of_models = {one.name: one.digest for one in file.models if one.digest in digests}
+    of_models = {model.name: model.digest for model in file.models if model.digest in digests}
     return {
-        (of_models[one.model], one.metric, one.n, one.mean, one.sd, one.median)
-        for one in file.numbers
-        if one.model in of_models and not one.variable and one.sd > 0
+        (of_models[number.model], number.metric, number.n, number.mean, number.sd, number.median)
+        for number in file.numbers
+        if number.model in of_models and not number.variable and number.sd > 0
     }
 
 
@@ -296,9 +301,9 @@ def _join_model(
 ) -> MergedModel:
     there = tuple(site for site in sites if (site, name, metric) in whole)
     of_sites = [whole[site, name, metric] for site in there]
-    means = [one.mean for one in of_sites]
+    means = [site.mean for site in of_sites]
     worst = int(np.argmin(means) if dict(METRICS).get(metric, True) else np.argmax(means))
-    sds, sizes = [one.sd for one in of_sites], [one.n for one in of_sites]
+    sds, sizes = [site.sd for site in of_sites], [site.n for site in of_sites]
     pooled = pool_means(means, sds, sizes, _LIMITS.get(metric, (-np.inf, np.inf)))
     return MergedModel(name, digest, metric, there, there[worst], max(means) - min(means), pooled)
 

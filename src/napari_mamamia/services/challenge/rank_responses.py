@@ -58,7 +58,7 @@ def rank_team_responses(
     rules, seed = rules_of(challenge.profile), challenge.seed
     results = [
         (attempt, _score_team(opened, attempt, cohort))
-        for attempt in {one.team: one for one in attempts}.values()
+        for attempt in {attempt.team: attempt for attempt in attempts}.values()
     ]
     rows = [_make_row(attempt, result, ledger) for attempt, result in results]
     places = ranks(
@@ -138,15 +138,17 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
         if aucs is None
         else {
             "models": {
-                one.name: {
-                    "auc": one.auc,
-                    "delong": one.auc_delong,
-                    "partial_auc": one.partial_auc,
+                model.name: {
+                    "auc": model.auc,
+                    "delong": model.auc_delong,
+                    "partial_auc": model.partial_auc,
                 }
-                for one in aucs.models
+                for model in aucs.models
             },
             "comparisons": aucs.pairs,
-            "bayes_factors": {one.name: {"k": one.k, "draws": one.n_draws} for one in aucs.factors},
+            "bayes_factors": {
+                factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in aucs.factors
+            },
             "leaders": aucs.leaders,
         },
         "notes": ranking.notes,
@@ -154,8 +156,8 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
 
 
 def _list_factors(ranking: ResponseRanking) -> Iterator[tuple[str, dict[str, float | int]]]:
-    for one in ranking.factors:
-        yield one.name, {"k": one.k, "draws": one.n_draws}
+    for factor in ranking.factors:
+        yield factor.name, {"k": factor.k, "draws": factor.n_draws}
 
 
 def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:

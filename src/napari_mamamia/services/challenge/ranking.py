@@ -96,7 +96,7 @@ class ChallengeRanking:
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
     """Return the leaderboard of what the ledger tells of; nothing is written."""
     challenge = opened.challenge
-    scored = [one for one in ledger.attempts if one.outcome is AttemptOutcome.SCORED]
+    scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     if not scored:
         raise CaseError(
             f"expected a scored attempt in {opened.folder}, found none: run it first with "
@@ -122,7 +122,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         board, read = _rank_masks(opened, ledger, entries, cohort)
         notes += [*read.notes, *_find_twins(entries)]
         boards.append(board)
-        models = tuple((one.attempt.team, one.model) for one in entries)
+        models = tuple((entry.attempt.team, entry.model) for entry in entries)
         by_team = dict(models)
         pictures = {
             row.team: picture_team(opened, row, by_team[row.team].rows)
@@ -172,18 +172,18 @@ def _choose_entries(
 ) -> list[_Entry]:
     """Return the attempt of each team that is shown."""
     entries = []
-    for number, team in enumerate(dict.fromkeys(one.team for one in masks)):
+    for number, team in enumerate(dict.fromkeys(mask.team for mask in masks)):
         report_progress(number, len(masks), f"Reading the scores of {team}")
-        attempts = [one for one in masks if one.team == team]
+        attempts = [mask for mask in masks if mask.team == team]
         count = ledger.count(team)
         if not opened.challenge.ladder:
             model = _read_model(opened, attempts[-1], cohort)
             entries.append(_Entry(attempts[-1], count, model))
             continue
-        models = [_read_model(opened, one, cohort) for one in attempts]
+        models = [_read_model(opened, attempt, cohort) for attempt in attempts]
         draws = [_draw_scores(opened, model, cohort) for model in models]
         rungs = climb(draws)
-        place = max(at for at, rung in enumerate(rungs) if rung.is_new)
+        place = max(index for index, rung in enumerate(rungs) if rung.is_new)
         entries.append(_Entry(attempts[place], count, models[place], rungs[-1].shown))
     return entries
 
@@ -218,9 +218,9 @@ def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
     """Return the board, and what the methods rank: the performance of each case."""
-    able = [one for one in entries if not count_model(one.model).rejected]
+    able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
-    scores = np.array([_score_entry(one, by_performance=by_performance) for one in entries])
+    scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
     places = ranks(scores)
     rows = [
         _make_row(entry, score, place, guarded_score(entry.model, cohort))
@@ -300,7 +300,7 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
 
 
 def _list_teams(ledger: Ledger) -> list[str]:
-    return list(dict.fromkeys(one.team for one in ledger.attempts))
+    return list(dict.fromkeys(attempt.team for attempt in ledger.attempts))
 
 
 def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
@@ -327,14 +327,14 @@ def _find_twins(entries: Sequence[_Entry]) -> list[str]:
     prints = [
         {
             (row.case_id, row.dsc, row.hausdorff_mm, row.volume_prediction_mm3)
-            for row in one.model.rows
+            for row in entry.model.rows
             if 0 < row.dsc < 1 and not isnan(row.volume_prediction_mm3)
         }
-        for one in entries
+        for entry in entries
     ]
-    for at, first in enumerate(entries):
-        for other in range(at + 1, len(entries)):
-            n_same = len(prints[at] & prints[other])
+    for index, first in enumerate(entries):
+        for other in range(index + 1, len(entries)):
+            n_same = len(prints[index] & prints[other])
             if n_same:
                 names = f"{first.attempt.team} and {entries[other].attempt.team}"
                 notes.append(f"{names} have the same mask of {n_same} case(s)")

@@ -239,7 +239,7 @@ def _make_attempt(
     files = ((MANIFEST, sha256_of(folder / MANIFEST)), *evaluation.files)
     writer.end(event, evaluation.outcome, evaluation.reason, files)
     ledger = read_ledger(opened.attempts, opened.sha256)
-    number = next((one.number for one in ledger.attempts if one.event == event), 0)
+    number = next((attempt.number for attempt in ledger.attempts if attempt.event == event), 0)
     return _report_team(team, kind, number, evaluation, folder)
 
 

@@ -107,7 +107,7 @@ def evaluate_site(
     """
     require_names([model.name for model in predictions])
     cases = [find_cases(reference, model.folder) for model in predictions]
-    pairs = [_with_reference(one) for one in cases]
+    pairs = [_with_reference(case) for case in cases]
     n_cases = len(pairs[0].pairs)
     if site.share is SiteShare.AGGREGATES and n_cases < SMALLEST_GROUP:
         raise CaseError(
@@ -143,8 +143,8 @@ def _list_left_out(
     unreadable = ScoreStatus.REFERENCE_UNREADABLE
     reasons = {
         case_id: reason
-        for one in cases
-        for case_id, (status, reason) in one.problems.items()
+        for case in cases
+        for case_id, (status, reason) in case.problems.items()
         if status is unreadable
     }
     rows = [row for model in scored for row in model.rows if row.status is unreadable]
@@ -154,7 +154,7 @@ def _list_left_out(
 
 def _with_reference(found: FoundPairs) -> FoundPairs:
     pairs = {case_id: files for case_id, files in found.pairs.items() if files[0] is not None}
-    problems = {case_id: one for case_id, one in found.problems.items() if case_id in pairs}
+    problems = {case_id: problem for case_id, problem in found.problems.items() if case_id in pairs}
     return FoundPairs(pairs, problems)
 
 
@@ -203,11 +203,11 @@ def _describe_site(
 ) -> SiteFile:
     # A read may fail for one model alone: what counts for one counts for all.
     places = [
-        at
-        for at, rows in enumerate(zip(*(model.rows for model in scored), strict=True))
+        index
+        for index, rows in enumerate(zip(*(model.rows for model in scored), strict=True))
         if not any(row.status in _UNCOUNTED for row in rows)
     ]
-    counted = [scored[0].rows[at].case_id for at in places]
+    counted = [scored[0].rows[index].case_id for index in places]
     if not counted or (site.share is SiteShare.AGGREGATES and len(counted) < SMALLEST_GROUP):
         raise CaseError(
             f"expected {SMALLEST_GROUP} cases with a tumour in their reference for aggregates, one "
@@ -254,9 +254,9 @@ def number_models(
     numbers = []
     for metric, is_larger_better in METRICS:
         mean_ranks = _rank_cases(values[metric], is_larger_better).mean(axis=1)
-        for place, name in enumerate(names):
-            whole = _make_number(name, metric, values[metric][place])
-            numbers.append(replace(whole, mean_rank=float(mean_ranks[place])))
+        for index, name in enumerate(names):
+            whole = _make_number(name, metric, values[metric][index])
+            numbers.append(replace(whole, mean_rank=float(mean_ranks[index])))
     return numbers
 
 
@@ -268,10 +268,10 @@ def _number_groups(
 ) -> list[SiteNumber]:
     return [
         replace(
-            _make_number(name, metric, values[metric][place][cases]), variable=variable, group=group
+            _make_number(name, metric, values[metric][index][cases]), variable=variable, group=group
         )
         for metric, _ in METRICS
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
         for group, cases in groups
     ]
 
@@ -286,10 +286,10 @@ def _code_rows(
         SiteRow(
             case_code(row.case_id, key),
             name,
-            tuple(float(values[metric][place][at]) for metric, _ in METRICS),
+            tuple(float(values[metric][index][at]) for metric, _ in METRICS),
             row.status is ScoreStatus.OK,
         )
-        for place, (name, own_rows) in enumerate(models)
+        for index, (name, own_rows) in enumerate(models)
         for at, row in enumerate(own_rows)
     ]
     return tuple(sorted(rows, key=lambda row: (row.model, row.code)))
@@ -322,7 +322,7 @@ def _tell_groups(
 ) -> tuple[list[tuple[str, NDArray[np.intp]]], list[str]]:
     """Return the cases of each group that is told, and what is withheld."""
     scored_ids = model.segmentation.scores.case_ids if model.segmentation else ()
-    places = {case_id: place for place, case_id in enumerate(ids)}
+    places = {case_id: index for index, case_id in enumerate(ids)}
     codes = np.full(len(ids), -1, dtype=np.intp)
     for case_id, code in zip(scored_ids, grouping.codes, strict=True):
         if case_id in places:
@@ -332,9 +332,9 @@ def _tell_groups(
     hidden = set(withheld_groups([len(cases) for cases in everyone]))
     labels = [*grouping.labels, "in no group"]
     groups = [
-        (labels[place], cases)
-        for place, cases in enumerate(everyone)
-        if cases.size and place not in hidden and place < len(grouping.labels)
+        (labels[index], cases)
+        for index, cases in enumerate(everyone)
+        if cases.size and index not in hidden and index < len(grouping.labels)
     ]
     texts = [
         f"{grouping.variable} {labels[place]}: fewer than {SMALLEST_GROUP} cases, or it would tell "

@@ -108,7 +108,7 @@ def _find_line(there: str, here: str) -> str:
     number, (then, now) = next(
         (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
     )
-    start = next((at for at, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
+    start = next((index for index, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
     first = max(0, start - _SHOWN // 3)
     return (
         f"line {number} has {then[first : first + _SHOWN]!r}, made again it has "
@@ -154,8 +154,8 @@ def _verify_board(
     texts = []
     if board.sha256 != opened.sha256:
         texts.append("it was made from another challenge.json")
-    lost = [head for head in board.heads if head not in ledger.hashes]
-    texts += [f"the ledger lost the line {head[:16]} that it was made from" for head in lost]
+    heads = [head for head in board.heads if head not in ledger.hashes]
+    texts += [f"the ledger lost the line {head[:16]} that it was made from" for head in heads]
     try:
         again = make_ranking(opened, ledger, folder)
     except MamamiaError as error:
@@ -190,10 +190,10 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
         if first is None or second is None:
             texts.append(f"{team} in {task}: {'only now' if first is None else 'no longer'} there")
             continue
-        for one in fields(first):
-            before, after = getattr(first, one.name), getattr(second, one.name)
+        for field in fields(first):
+            before, after = getattr(first, field.name), getattr(second, field.name)
             if _compare_content(before, after, ""):
-                texts.append(f"{team} in {task}: {one.name} {before} there, {after} now")
+                texts.append(f"{team} in {task}: {field.name} {before} there, {after} now")
     return texts
 
 
@@ -211,7 +211,7 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
         return [text for texts in inner for text in texts][:3]
     if isinstance(then, list | tuple) and isinstance(now, list | tuple) and len(then) == len(now):
         pairs = enumerate(zip(then, now, strict=True))
-        inner = [_compare_content(a, b, f"{where}/{at}") for at, (a, b) in pairs]
+        inner = [_compare_content(a, b, f"{where}/{index}") for index, (a, b) in pairs]
         return [text for texts in inner for text in texts][:3]
     is_number = all(isinstance(one, int | float) for one in (then, now))
     if is_number and isclose(then, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
@@ -233,7 +233,7 @@ def verify_folder(
     ]
     differences += [Difference("ledger", problem) for problem in ledger.problems]
     differences += _find_unnoted(opened, ledger)
-    scored = [one for one in ledger.attempts if one.outcome is AttemptOutcome.SCORED]
+    scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     differences += _find_moved_on(opened, ledger)
     for number, attempt in enumerate(scored):
         report_progress(number, len(scored), f"Proving {attempt.team}")
@@ -249,7 +249,7 @@ def verify_folder(
 
 def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
     """Yield results that no attempt of the ledger tells of."""
-    noted = {(one.team, one.digest[:16]) for one in ledger.attempts}
+    noted = {(attempt.team, attempt.digest[:16]) for attempt in ledger.attempts}
     root = opened.folder / RESULTS
     for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
         folder = table.parents[1]
@@ -260,8 +260,8 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
 
 def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
     """Yield teams whose submission is another one now, or gone."""
-    teams = dict.fromkeys(one.team for one in ledger.attempts)
-    there = {one.team: one.path for one in find_submissions(opened.submissions).teams}
+    teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
+    there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:
         last = ledger.of_team(team)[-1]
         if team not in there:
@@ -295,7 +295,9 @@ def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) 
     texts += [f"sealed copy: {name} was added" for name in sorted(there - set(files))]
     if PROGRAM_FILES in noted and PROGRAM_FILES not in problems:
         files = {file.name: file for file in read_program_files(folder)}
-        texts += [f"made by its program: {one}" for one in find_changes(folder, files).values()]
+        texts += [
+            f"made by its program: {change}" for change in find_changes(folder, files).values()
+        ]
     return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
 
 
@@ -337,7 +339,9 @@ def _compute_rows(
 def _compare_rows(rows: tuple[CaseScore, ...], then: tuple[CaseScore, ...]) -> Iterator[str]:
     by_id = {row.case_id: row for row in then}
     names = [
-        one.name for one in fields(CaseScore) if one.type is float and one.name not in _MEASURED
+        field.name
+        for field in fields(CaseScore)
+        if field.type is float and field.name not in _MEASURED
     ]
     for row in rows:
         earlier = by_id.get(row.case_id)

@@ -192,7 +192,7 @@ def _list_lines(summary: AuditSummary) -> Iterator[str]:
         yield f"  {leak.target}: {leak.column}: {_describe_effect(leak)}, {p_said(leak.p_holm)}"
     if len(leaks) > _SHOWN:
         yield f"  {len(leaks) - _SHOWN} more are in {LEAKS}"
-    for kind, n in Counter(one.kind for one in summary.found.duplicates).items():
+    for kind, n in Counter(duplicate.kind for duplicate in summary.found.duplicates).items():
         yield f"{kind}: {n:,}"
     for text in summary.found.skipped:
         yield f"not tested: {text}"
@@ -214,11 +214,11 @@ def _write_audit(summary: AuditSummary, table: Path, *, overwrite: bool) -> None
         "columns": leaks.columns,
         "duplicates": [
             {
-                "kind": one.kind,
-                "value": one.value,
-                "rows": [summary.row_numbers[row] for row in one.rows],
+                "kind": duplicate.kind,
+                "value": duplicate.value,
+                "rows": [summary.row_numbers[row] for row in duplicate.rows],
             }
-            for one in leaks.duplicates
+            for duplicate in leaks.duplicates
         ],
         "skipped": leaks.skipped,
         "failures": summary.failures,
@@ -229,9 +229,9 @@ def _write_audit(summary: AuditSummary, table: Path, *, overwrite: bool) -> None
     write_json(content, out / AUDIT, overwrite=overwrite)
     head = ("target", "column", "test", "n", "effect", "auc", "odds_ratio", "p", "p_holm")
     rows = [
-        (one.target, one.column, one.test.value, one.n, one.effect, one.auc, one.odds_ratio,
-         one.p_value, one.p_holm)
-        for one in leaks.columns
+        (column.target, column.column, column.test.value, column.n, column.effect, column.auc,
+         column.odds_ratio, column.p_value, column.p_holm)
+        for column in leaks.columns
     ]  # fmt: skip
     write_sheet([head, *rows], out / LEAKS, name="leaks", overwrite=overwrite)
     write_page(_make_page(summary, table), out / REPORT, overwrite=overwrite)
@@ -242,18 +242,18 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
     rows = tuple(
         Row(
             (
-                f"{one.target}: {one.column}",
-                one.test.value,
-                f"{one.n:,}",
-                number(one.effect),
-                number(one.auc),
-                number(one.odds_ratio) if np.isfinite(one.odds_ratio) else "–",
-                p_text(one.p_value),
-                p_text(one.p_holm),
+                f"{column.target}: {column.column}",
+                column.test.value,
+                f"{column.n:,}",
+                number(column.effect),
+                number(column.auc),
+                number(column.odds_ratio) if np.isfinite(column.odds_ratio) else "–",
+                p_text(column.p_value),
+                p_text(column.p_holm),
             ),
-            one.p_holm >= _WORTH,
+            column.p_holm >= _WORTH,
         )
-        for one in summary.found.columns
+        for column in summary.found.columns
     )
     columns = (Column("Target: column", is_number=False), Column("Test", is_number=False))
     note = (
@@ -266,8 +266,14 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
     sections = [PageSection("Columns", (leaks,))]
     if summary.found.duplicates:
         doubles = tuple(
-            Row((one.kind, one.value, ", ".join(str(summary.row_numbers[row]) for row in one.rows)))
-            for one in summary.found.duplicates[:1000]
+            Row(
+                (
+                    duplicate.kind,
+                    duplicate.value,
+                    ", ".join(str(summary.row_numbers[row]) for row in duplicate.rows),
+                )
+            )
+            for duplicate in summary.found.duplicates[:1000]
         )
         heads = tuple(
             Column(text, is_number=False) for text in ("Kind", "Value", "Rows of the table")

@@ -101,7 +101,7 @@ def score_responses(
         ("predictions", ", ".join(f"{table.name}={table.path.name}" for table in tables)),
         ("clinical", clinical.name),
         *(item for item in settings.parameters if item[0] != "clinical"),
-        ("operating_points", ", ".join(f"{one:g}" for one in rules.sensitivities)),
+        ("operating_points", ", ".join(f"{sensitivity:g}" for sensitivity in rules.sensitivities)),
         ("reader", reader or None),
     )
     claim_folder(out, "score-pcr", parameters, existing)
@@ -114,7 +114,7 @@ def score_responses(
         folder = out / table.name if len(tables) > 1 else out
         write_scores(model, folder, overwrite=overwrite)
         summaries.append(ScoreSummary(model, folder))
-    write_score_report([Scored(one.model) for one in summaries], out, settings,
+    write_score_report([Scored(summary.model) for summary in summaries], out, settings,
                        overwrite=overwrite)  # fmt: skip
     columns = ClassifierColumns("(case_id)", "(pcr)", cases.models, f"({reader})" if reader else "")
     result = score_classifiers(cases, rules)
@@ -137,7 +137,11 @@ def _join_models(
     for table, read in zip(tables, reads, strict=True):
         ids = [row.case_id for row in read.rows] + [bad.case_id for bad in read.failures]
         matching = matched(ids, cohort)
-        records |= {case_key(one.case_id): one for one in matching.records if one.pcr is not None}
+        records |= {
+            case_key(record.case_id): record
+            for record in matching.records
+            if record.pcr is not None
+        }
         scores = {case_key(row.case_id): row.score for row in read.rows}
         if np.isnan(list(scores.values())).all():
             raise FormatError(
@@ -176,11 +180,11 @@ def _read_recalls(
             f"{there or 'no further column'}: name one of these"
         )
     recalls = np.full(len(records), np.nan)
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         cell = record.other.get(reader)
         try:
             recall = parse_label(cell)
-            recalls[place] = np.nan if recall is None else recall
+            recalls[index] = np.nan if recall is None else recall
         except ValueError as error:
             raise FormatError(
                 f"expected 0 or 1 in column {reader} of {clinical}, but of case "

@@ -231,7 +231,7 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
         for cell in sorted((*bad, *bad_scores, *bad_recalls), key=lambda cell: cell.row)
     )  # fmt: skip
     numbers = [number - table.first_row for number in table.row_numbers]
-    places = {numbers[row]: int(units.of_row[at]) for at, row in enumerate(counting)}
+    places = {numbers[row]: int(units.of_row[index]) for index, row in enumerate(counting)}
     last = numbers[-1]
     if columns.exam:
         places, last = {place: place for place in range(units.n)}, units.n - 1
@@ -332,9 +332,9 @@ def _read_scores(
     scores, cells = np.full((len(columns.scores), table.n), np.nan), []
     left_out = missing is MissingScore.LEAVE_OUT
     becomes = "left out of every model" if left_out else "counts as least favourable"
-    for place, name in enumerate(columns.scores):
-        scores[place], bad = table.numbers(name)
-        if bad and np.isnan(scores[place]).all():
+    for index, name in enumerate(columns.scores):
+        scores[index], bad = table.numbers(name)
+        if bad and np.isnan(scores[index]).all():
             raise FormatError(
                 f"expected numbers in column {name} of {table.name}, but row "
                 f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: name another column"
@@ -342,7 +342,7 @@ def _read_scores(
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [
             BadCell(int(row), f"{reasons.get(int(row), f'{name} is empty')}: {becomes}")
-            for row in np.flatnonzero(np.isnan(scores[place]))
+            for row in np.flatnonzero(np.isnan(scores[index]))
         ]
     return scores, cells
 
@@ -364,7 +364,7 @@ def _join_rows(
     clusters = None
     if columns.cluster:
         names = _join_texts(table, columns.cluster, units, counting)
-        clusters = Units.of([name or f"no cluster {place}" for place, name in enumerate(names)])
+        clusters = Units.of([name or f"no cluster {index}" for index, name in enumerate(names)])
     subgroups = []
     for column in columns.subgroups:
         values = tuple(_join_texts(table, column, units, counting, mixed="several"))
@@ -398,16 +398,16 @@ def _join_texts(
     """
     texts = table.texts(column)
     of_unit: list[str | None] = [None] * units.n
-    for at, row in zip(units.of_row, counting, strict=True):
-        if of_unit[at] not in (None, texts[row], mixed or None):
+    for index, row in zip(units.of_row, counting, strict=True):
+        if of_unit[index] not in (None, texts[row], mixed or None):
             if not mixed:
                 raise FormatError(
-                    f"expected one {column} for each exam in {table.name}, but {units.names[at]} "
-                    f"has {of_unit[at]} and {texts[row]}: mend the table"
+                    f"expected one {column} for each exam in {table.name}, but "
+                    f"{units.names[index]} has {of_unit[index]} and {texts[row]}: mend the table"
                 )
-            of_unit[at] = mixed
-        elif of_unit[at] is None:
-            of_unit[at] = texts[row]
+            of_unit[index] = mixed
+        elif of_unit[index] is None:
+            of_unit[index] = texts[row]
     return [text or "" for text in of_unit]
 
 
@@ -424,7 +424,7 @@ def _list_parameters(
         ("cluster", columns.cluster or None),
         ("exam", columns.exam or None),
         ("subgroups", ", ".join(columns.subgroups) or None),
-        ("operating_points", ", ".join(f"{one:g}" for one in rules.sensitivities)),
+        ("operating_points", ", ".join(f"{sensitivity:g}" for sensitivity in rules.sensitivities)),
         ("partial_above", rules.above),
         ("bootstrap", rules.n_draws),
         ("seed", rules.seed),

@@ -44,7 +44,8 @@ class SplitSummary:
     def largest(self) -> float:
         """The largest standardised difference of a stratum in a part."""
         return max(
-            (abs(one) for level in self.split.balance for one in level.differences), default=0.0
+            (abs(difference) for level in self.split.balance for difference in level.differences),
+            default=0.0,
         )
 
     @property
@@ -138,8 +139,8 @@ def split_table(
     overwrite = existing is not Existing.REFUSE
     head = (patient, "part", *(f"{name} (stratum)" for name in columns))
     lines = [
-        (name, parts[split.of_patient[place]].name, *(columns[one][place] for one in columns))
-        for place, name in enumerate(patients.names)
+        (name, parts[split.of_patient[index]].name, *(columns[column][index] for column in columns))
+        for index, name in enumerate(patients.names)
     ]
     write_sheet([head, *lines], out / SPLIT_TABLE, name="split", overwrite=overwrite)
     reasons = (*(failure.reason for failure in read.failures), *failures)

@@ -243,10 +243,10 @@ def _write_table(
     rows: list[Sequence[str | float]] = [
         (
             case_id,
-            int(cases.label[place]),
-            int(stacks[0][1].folds[place]),
-            *(float(stack.out_of_fold[place]) for _, stack in stacks),
+            int(cases.label[index]),
+            int(stacks[0][1].folds[index]),
+            *(float(stack.out_of_fold[index]) for _, stack in stacks),
         )
-        for place, case_id in enumerate(cases.ids)
+        for index, case_id in enumerate(cases.ids)
     ]
     write_sheet([head, *rows], path, name="stack", overwrite=overwrite)

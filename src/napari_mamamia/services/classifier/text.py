@@ -17,7 +17,7 @@ def classifier_lines(
 
 def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> Iterator[str]:
     yield f"{result.n:,} {unit}{'s' if result.n != 1 else ''}, {result.n_positive:,} positive"
-    for model in sorted(result.models, key=lambda one: (one.auc != one.auc, -one.auc)):
+    for model in sorted(result.models, key=lambda model: (model.auc != model.auc, -model.auc)):
         yield from _describe_model(model, result)
     if result.reader is not None:
         yield (
@@ -28,7 +28,7 @@ def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> 
         tied = ", ".join(leader.tied)
         end = "leads robustly" if len(leader.tied) == 1 else f"first by partial AUC among {tied}"
         yield f"  rule {leader.rule.value}: {leader.winner} {end}"
-    factors = {(one.better, one.other): one for one in result.factors}
+    factors = {(factor.better, factor.other): factor for factor in result.factors}
     for pair in result.pairs[:_MOST_PAIRS]:
         a, b = pair.model_a, pair.model_b
         if pair.delong.auc_a < pair.delong.auc_b:

@@ -263,13 +263,13 @@ def _join_cases(
     worst = np.inf if has_scores else np.nan
     lesion_cases, box_cases, scores, edges, boxes, overlaps = [], [], [], [], [], []
     n_lesions = n_boxes = 0
-    for place, one in enumerate(read):
+    for index, one in enumerate(read):
         parts = one.parts
         own_scores, own_edges = parts.scores, parts.box_edges_mm
         if not one.is_usable:
             own_scores, own_edges = np.full(n_worst, worst), np.full((n_worst, 6), np.nan)
-        lesion_cases.append(np.full(len(parts.lesion_edges_mm), place))
-        box_cases.append(np.full(len(own_scores), place))
+        lesion_cases.append(np.full(len(parts.lesion_edges_mm), index))
+        box_cases.append(np.full(len(own_scores), index))
         scores.append(own_scores)
         edges.append(parts.lesion_edges_mm)
         boxes.append(own_edges)

@@ -99,15 +99,15 @@ def detection_content(
         "strata": _strata_content(result),
         "patient": _patient_content(result.patient),
         "centres": {
-            one.name: {
-                "n_cases": one.n_cases,
-                "n_lesions": one.n_lesions,
-                "n_true_positives": one.n_true_positives,
-                "n_false_positives": one.n_false_positives,
-                "froc": one.froc,
-                "rafroc_strict": one.strict,
+            centre.name: {
+                "n_cases": centre.n_cases,
+                "n_lesions": centre.n_lesions,
+                "n_true_positives": centre.n_true_positives,
+                "n_false_positives": centre.n_false_positives,
+                "froc": centre.froc,
+                "rafroc_strict": centre.strict,
             }
-            for one in result.centres
+            for centre in result.centres
         },
         "intervals": result.intervals,
         "settings": dict(settings.parameters),
@@ -115,7 +115,8 @@ def detection_content(
         "warnings": [*warnings, *result.warnings],
         "n_failures": len(failures),
         "failures": [
-            {"case_id": one.case_id, "reason": one.reason} for one in failures[:_FAILURES_KEPT]
+            {"case_id": failure.case_id, "reason": failure.reason}
+            for failure in failures[:_FAILURES_KEPT]
         ],
         "software": software_version(),
         "created": now_utc(),

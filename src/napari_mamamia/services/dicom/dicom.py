@@ -94,11 +94,11 @@ class PhasePlanes:
         planes: NDArray[Any] = np.empty((step, *self.shape[1:]), dtype=self.dtype)
         for start in range(0, len(self._slices), step):
             slices = self._slices[start : start + step]
-            part = planes[: len(slices)]
+            plane = planes[: len(slices)]
             with listening(self._check):
-                fill_planes(slices, part)
-            self._tails.append(blank_tails(part))
-            yield from part[self._turn]
+                fill_planes(slices, plane)
+            self._tails.append(blank_tails(plane))
+            yield from plane[self._turn]
 
     @property
     def tails(self) -> NDArray[np.intp]:

@@ -59,9 +59,9 @@ def preview_study(found: FoundStudy) -> StudyPreview:
     stacks = found.exam.stacks
     middles = [_find_middle(stack) for stack in stacks]
     planes = []
-    for index, piece in enumerate(middles):
+    for index, middle in enumerate(middles):
         report_progress(index, len(middles), f"Reading a picture of phase {index}")
-        planes.append(_read_values(piece))
+        planes.append(_read_values(middle))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
     return StudyPreview(_make_pictures(planes, middles), tuple(facts.values.items()))
 
@@ -92,7 +92,7 @@ def part_picture(piece: Slice) -> SlicePicture:
 
 def _find_middle(stack: Sequence[Slice]) -> Slice:
     """Return the middle slice of a phase, of two breasts that of the first."""
-    end = next((at for at, piece in enumerate(stack) if piece.is_padding), len(stack))
+    end = next((index for index, piece in enumerate(stack) if piece.is_padding), len(stack))
     return stack[end // 2]
 
 
@@ -111,10 +111,10 @@ def _make_pictures(
     return tuple(
         SlicePicture(
             (np.clip((plane - low) / width, 0, 1) * 255).astype(np.uint8),
-            piece.shape[0] * piece.spacing_mm[0],
-            piece.shape[1] * piece.spacing_mm[1],
+            middle.shape[0] * middle.spacing_mm[0],
+            middle.shape[1] * middle.spacing_mm[1],
         )
-        for plane, piece in zip(small, middles, strict=True)
+        for plane, middle in zip(small, middles, strict=True)
     )
 
 

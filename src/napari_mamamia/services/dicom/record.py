@@ -173,7 +173,7 @@ def _describe_series(row: SeriesRow) -> dict[str, Any]:
     return {
         "number": row.number,
         "part": row.part,
-        "selector": ",".join(one.text for one in row.selectors),
+        "selector": ",".join(selector.text for selector in row.selectors),
         "role": row.role.value,
         "evidence": row.evidence,
         "use": row.use.value,

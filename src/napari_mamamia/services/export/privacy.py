@@ -123,12 +123,14 @@ def telling_in(
     of_volumes = find_volume_identifiers(chain(files, volumes))
     ids = {case_key(case_id) for case_id in case_ids}
     person_ids = set(persons.identifiers)
-    named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
-    texts = [one for one in of_volumes.identifiers if not _is_case(one, ids)]
-    identifiers = [*persons.identifiers, *(one for one in texts if one not in person_ids)]
+    named = [identifier for identifier in of_volumes.identifiers if _is_case(identifier, ids)]
+    texts = [identifier for identifier in of_volumes.identifiers if not _is_case(identifier, ids)]
+    identifiers = [*persons.identifiers, *(text for text in texts if text not in person_ids)]
     n_others = len(files) - persons.n_files - sum(map(_may_tell, files))
     searched = [
-        one for one in identifiers if not (one.kind == "exam" and _take_day(one.text) == own_day)
+        identifier
+        for identifier in identifiers
+        if not (identifier.kind == "exam" and _take_day(identifier.text) == own_day)
     ]
     return Telling(
         tuple(searched),

@@ -139,14 +139,18 @@ def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseF
     Lesions have the numbers under which they were described before, and places by the landmarks.
     """
     described = {
-        one.place.name
-        for one in findings.answers.items
-        if one.place.scope is FieldScope.LESION and not one.is_computed
+        item.place.name
+        for item in findings.answers.items
+        if item.place.scope is FieldScope.LESION and not item.is_computed
     }
     anchors = {name: point for name, point in findings.centres.items() if name in described}
     placed = place_lesions(keep_names(facts, anchors), findings.landmarks)
     answers = fill_computed(form, findings.answers, placed)
-    centres = {one.name: one.centre_mm for one in placed.lesions or () if one.centre_mm is not None}
+    centres = {
+        lesion.name: lesion.centre_mm
+        for lesion in placed.lesions or ()
+        if lesion.centre_mm is not None
+    }
     return replace(findings, answers=answers, centres={**anchors, **centres}), placed
 
 

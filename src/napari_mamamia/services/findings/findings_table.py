@@ -99,11 +99,11 @@ def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTab
     workspace, form = opened.workspace, load_findings_form()
     if workspace.blinding.hides(Hidden.OTHER_READERS):
         reader = workspace.reader or ""
-    order = {case_key(files.case_id): at for at, files in enumerate(opened.data_set.cases)}
+    order = {case_key(files.case_id): index for index, files in enumerate(opened.data_set.cases)}
     records = [
-        one
-        for key, one in read_findings(workspace.root).items()
-        if key[0] in order and reader in (None, one.reader)
+        finding
+        for key, finding in read_findings(workspace.root).items()
+        if key[0] in order and reader in (None, finding.reader)
     ]
     records.sort(key=lambda one: (order[case_key(one.case_id)], one.reader))
     described, failures = [], []
@@ -155,7 +155,7 @@ def _describe_case(
     facts: CaseFacts = NOTHING_KNOWN
     if with_mask and path.is_file():
         key = case_key(record.case_id)
-        files = next(one for one in opened.data_set.cases if case_key(one.case_id) == key)
+        files = next(case for case in opened.data_set.cases if case_key(case.case_id) == key)
         row = opened.record(files.case_id)
         case = load_case(files, row)
         measured = measure_case(case, read_mask(path, case), record=row)
@@ -195,15 +195,17 @@ def _list_rows(one: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, 
     names = dict.fromkeys(lesion.name for lesion in one.facts.lesions or ())
     names |= dict.fromkeys(row.place for row in one.answers if row.scope == FieldScope.LESION)
     for name in names or {"": None}:
-        shown = [row for row in one.answers if row.scope != FieldScope.LESION or row.place == name]
+        answers = [
+            row for row in one.answers if row.scope != FieldScope.LESION or row.place == name
+        ]
         lesion = one.facts.lesion(name)
         centre = (_NOTHING,) * 3 if lesion is None or lesion.centre_mm is None else lesion.centre_mm
         record = one.record
         first = (record.case_id, record.reader, name, record.at, one.measured_from, *centre)
         cells: dict[str, Cell] = dict(zip(_FIRST, first, strict=True))
-        for row in shown:
+        for row in answers:
             _add_answer(cells, row)
-        auto = dict.fromkeys(_name_column(row) for row in shown if row.computed)
+        auto = dict.fromkeys(_name_column(row) for row in answers if row.computed)
         cells[_LAST[0]] = " ".join(auto)
         yield tuple(cells.get(column, "") for column in columns)
 

@@ -257,7 +257,7 @@ def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
     matrix = np.asarray(grid.matrix_mm)
     axis = grid.display_frame().order[0]
     slices = (inside.take([k], axis=axis) for k in range(inside.shape[axis]))
-    flat = [longest_diameter_mm(one, matrix) for one in slices if one.any()]
+    flat = [longest_diameter_mm(image, matrix) for image in slices if image.any()]
     return longest_diameter_mm(inside, matrix), max(flat, default=math.nan)
 
 
@@ -363,9 +363,9 @@ def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:
         "ftv_partial_cc": found.partial_cc,
         "ftv_washout_cc": found.washout_cc,
     }
-    for part in found.bins:
-        values[f"ftv_{part.colour}_cc"] = part.volume_cc
-        values[f"ftv_{part.colour}_percent"] = part.percent
+    for bin_ in found.bins:
+        values[f"ftv_{bin_.colour}_cc"] = bin_.volume_cc
+        values[f"ftv_{bin_.colour}_percent"] = bin_.percent
     if found.volume_cc * 1000.0 < _LEAST_SHARE * row.angio_volume_mm3:
         values["ftv_reason"] = (
             "FTV is less than half of the mask's volume with PE >= 50 %: most of it is darker "

@@ -98,8 +98,8 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
     rows, columns = frames.mask.shape[1:]
     spacing = target.spacing_mm[1:]
     steps = [
-        _flip_to_lps(target.to_world_mm(at) - target.to_world_mm((0, 0, 0)))
-        for at in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        _flip_to_lps(target.to_world_mm(index) - target.to_world_mm((0, 0, 0)))
+        for index in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     ]
     along = [
         float(axis @ step / np.linalg.norm(step)) for axis, step in zip(axes, steps, strict=True)

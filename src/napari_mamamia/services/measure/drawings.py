@@ -39,7 +39,7 @@ def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
     """
     record = read_measurements(workspace.root, case_id)
     is_alone = workspace.blinding.hides(Hidden.OTHER_READERS)
-    items = (one for one in record.items if not is_alone or one.reader == workspace.reader)
+    items = (item for item in record.items if not is_alone or item.reader == workspace.reader)
     parts = {
         "damaged place(s)": len(record.problems),
         "event(s) of a later version": record.n_newer,

@@ -196,8 +196,8 @@ def _fill_linear(
     count = exam.signal.shape[1]
     for start in range(0, count, _VOXELS):
         yield start
-        at = slice(start, min(start + _VOXELS, count))
-        _store_fit(linear.fit(exam.concentration(at, np.float32)), at, maps)
+        index = slice(start, min(start + _VOXELS, count))
+        _store_fit(linear.fit(exam.concentration(index, np.float32)), index, maps)
 
 
 def _store_fit(fitted: TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
@@ -222,10 +222,10 @@ def _with_lesion(
     counts = np.zeros(len(FitStatus), np.int64)
     for start in range(0, inside.size, _REFINED_VOXELS):
         report_progress(start, inside.size, f"{settings.model}, least squares in the mask")
-        at = inside[start : start + _REFINED_VOXELS]
-        fitted = refined.fit(exam.concentration(at, np.float64))
+        index = inside[start : start + _REFINED_VOXELS]
+        fitted = refined.fit(exam.concentration(index, np.float64))
         counts += np.bincount(fitted.status, minlength=len(FitStatus))
-        _store_fit(fitted, at, maps)
+        _store_fit(fitted, index, maps)
     row = replace(
         row,
         n_fitted=float(counts[FitStatus.FITTED]),

@@ -90,20 +90,20 @@ def perfusion_inputs(
             remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
         )
     inputs = []
-    for one in cases:
-        record = opened.record(one.case_id)
-        t1_files = _t1_files(one.case_id, settings)
+    for case in cases:
+        record = opened.record(case.case_id)
+        t1_files = _t1_files(case.case_id, settings)
         inputs.append(
             PerfusionInputs(
-                one.case_id,
-                (*t1_files, *one.files),
-                sources=one.sources,
-                record=one.record,
+                case.case_id,
+                (*t1_files, *case.files),
+                sources=case.sources,
+                record=case.record,
                 t1_files=t1_files,
                 repetition_ms=_read_number(record, "repetition_time"),
                 flip_degrees=_read_number(record, "flip_angle"),
                 may_replace=may_replace,
-                own_maps=own_maps.get(one.case_id, ()),
+                own_maps=own_maps.get(case.case_id, ()),
             )
         )
     return tuple(inputs)

@@ -246,9 +246,11 @@ class FusedSegmenter:
             mask=Mask(case.grid, mask),
             candidates=candidates,
             parameters=(*self._own_parameters(), *parameters, *self._parameters_of(predictions)),
-            seconds=sum(one.seconds for one in predictions) + time.perf_counter() - begun,
+            seconds=sum(prediction.seconds for prediction in predictions)
+            + time.perf_counter()
+            - begun,
             notes=tuple(self._notes_of(predictions, mask)),
-            device="; ".join(dict.fromkeys(one.device for one in predictions)),
+            device="; ".join(dict.fromkeys(prediction.device for prediction in predictions)),
             peak_memory_bytes=_largest_peak(predictions),
             probability=probability,
             variance=None if maps is None else maps.variance,

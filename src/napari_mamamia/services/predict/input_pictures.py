@@ -87,7 +87,9 @@ def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...
 
 def shared_channels(each: Sequence[Sequence[InputChannel]]) -> tuple[InputChannel, ...]:
     """Return what several models get together, each expression once, in order of first use."""
-    used = dict.fromkeys(one.expression for channels in each for one in channels if one.expression)
+    used = dict.fromkeys(
+        channel.expression for channels in each for channel in channels if channel.expression
+    )
     return tuple(InputChannel("", expression, _in_words(expression)) for expression in used)
 
 
@@ -117,7 +119,7 @@ def input_pictures(
     CaseError
         If a channel needs a phase that the case has not, or has not read yet.
     """
-    case.require_phases(phases_needed([one.expression for one in channels], Recipe()))
+    case.require_phases(phases_needed([channel.expression for channel in channels], Recipe()))
     part, index = _one_slice(case, slice_index)
     pictures = []
     for number, channel in enumerate(channels):

@@ -72,7 +72,7 @@ def keep_prediction(
     name = provenance.name if replaces is None else replaces.name
     if beside:
         names = _number_names(provenance.name)
-        name = next(one for one in names if not workspace.prediction(one, case.case_id).exists())
+        name = next(name for name in names if not workspace.prediction(name, case.case_id).exists())
     _require_same(workspace, name, case.case_id, replaces)
     target = workspace.prediction(name, case.case_id)
     save_prediction(prediction, case, target, overwrite=replaces is not None)

@@ -51,14 +51,14 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
     ModelError
         If the recipe beside the model cannot be read.
     """
-    place = _find_recipe_path(entry.card)
+    recipe_path = _find_recipe_path(entry.card)
     return RecipeSetting(
         entry,
         model_recipe(entry, chosen),
         _read_own_recipe(entry),
         presets(),
-        place,
-        _place_problem(entry.card, place),
+        recipe_path,
+        _place_problem(entry.card, recipe_path),
     )
 
 

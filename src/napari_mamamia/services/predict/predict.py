@@ -102,9 +102,10 @@ def _unsure_lines(prediction: Prediction) -> Iterator[str]:
     """Say why the first candidate may be wrong and where the others lie, to who sees no list."""
     if prediction.unsure:
         places = ", ".join(
-            f"{one.rank} ({one.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, x {x:.0f})"
-            for one in prediction.candidates
-            for z, y, x in (one.box.centre,)
+            f"{candidate.rank} ({candidate.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, "
+            f"x {x:.0f})"
+            for candidate in prediction.candidates
+            for z, y, x in (candidate.box.centre,)
         )
         yield f"unsure which region is the tumour ({prediction.unsure}): look at {places}"
 

@@ -127,7 +127,9 @@ def open_board(path: Path) -> RankBoard:
     are_ranks = not numbers
     if are_ranks:
         numbers = _read_beside(read_case_numbers, folder / CASES_FILE, none, notes)
-    tables = [_make_table(one, ranks.tables, details, numbers, are_ranks) for one in ranks.tables]
+    tables = [
+        _make_table(table, ranks.tables, details, numbers, are_ranks) for table in ranks.tables
+    ]
     board_file = folder / BOARD_FILE
     official = _read_beside(lambda path: read_leaderboard(path.parent), board_file, None, notes)
     if official is not None and len(tables) == 1:
@@ -145,11 +147,11 @@ def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[s
 
     That is a method of its own where none of the table's gives these ranks: the ladder's scores.
     """
-    board = next((one for one in official.boards if one.task == _MASKS), None)
+    board = next((board for board in official.boards if board.task == _MASKS), None)
     if board is None:
         return table
     rows = {row.team: row for row in board.rows}
-    names = [one.name for one in table.methods[0].algorithms]
+    names = [algorithm.name for algorithm in table.methods[0].algorithms]
     without_rank = [row.team for row in board.rows if row.rank is None and row.team not in names]
     if without_rank:
         notes.append(f"Not ranked: {', '.join(without_rank)}.")
@@ -159,11 +161,11 @@ def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[s
         else RankedAlgorithm(name, math.nan)
         for name in names
     )
-    ranks = [one.rank for one in teams]
+    ranks = [team.rank for team in teams]
     same = [
         method.name
         for method in table.methods
-        if [one.rank for one in method.algorithms] == ranks and not official.ladder
+        if [algorithm.rank for algorithm in method.algorithms] == ranks and not official.ladder
     ]
     if same:
         return replace(table, leads=COMPOSITE if COMPOSITE in same else same[0])
@@ -182,7 +184,7 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
     return tuple(
         sorted(
             table.methods[method].algorithms,
-            key=lambda one: (math.isnan(one.rank), one.rank, one.name),
+            key=lambda algorithm: (math.isnan(algorithm.rank), algorithm.rank, algorithm.name),
         )
     )
 
@@ -193,14 +195,14 @@ def say_lead(table: BoardTable, method: int) -> str:
     by = f"by {table.methods[method].name}"
     if len(teams) == 1:
         return f"{teams[0].name} is alone: nobody to be compared with."
-    leaders = [one for one in teams if one.rank == teams[0].rank]
+    leaders = [team for team in teams if team.rank == teams[0].rank]
     if not leaders:
         return f"No team has a rank {by}."
     if len(leaders) == len(teams):
         return f"All {len(teams)} teams share a rank {by}: nobody leads."
     if len(leaders) > 1:
         return f"{_join_names(leaders)} share the first rank {by}."
-    leader, rival = leaders[0], max(teams[1:], key=lambda one: _read_share(one.first))
+    leader, rival = leaders[0], max(teams[1:], key=lambda team: _read_share(team.first))
     if math.isnan(leader.first):
         if table.methods[method].name in (LADDER, OWN_SCORE):
             return f"{leader.name} leads {by}. How sure that is: see the other methods."
@@ -336,7 +338,7 @@ def _format_percent(share: float) -> str:
 
 
 def _join_names(teams: Sequence[RankedAlgorithm]) -> str:
-    names = [one.name for one in teams]
+    names = [team.name for team in teams]
     if len(names) > 4:
         return f"{', '.join(names[:3])} and {len(names) - 3} more"
     return f"{', '.join(names[:-1])} and {names[-1]}"

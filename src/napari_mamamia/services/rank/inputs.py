@@ -81,7 +81,9 @@ class RankInputs:
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
         """Name and value of each, as ``run.json`` notes them."""
-        names = ", ".join(f"{one.name}={one.path.name}" for one in self.algorithms)
+        names = ", ".join(
+            f"{algorithm.name}={algorithm.path.name}" for algorithm in self.algorithms
+        )
         plain = (("algorithms", names), ("table", self.table), ("draws", self.draws))
         texts = [(name, getattr(value, "name", value) or None) for name, value in plain]
         return (
@@ -143,9 +145,15 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
             read.keys,
             [
                 RankingTable(
-                    one.algorithms, one.cases, one.values, True, one.task, one.metric, one.site
+                    table.algorithms,
+                    table.cases,
+                    table.values,
+                    True,
+                    table.task,
+                    table.metric,
+                    table.site,
                 )
-                for one in read.tables
+                for table in read.tables
             ],
         )
     else:
@@ -169,18 +177,18 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
 
     Cases are the union, letter case apart.
     """
-    names = [one.name for one in inputs.algorithms]
+    names = [algorithm.name for algorithm in inputs.algorithms]
     for name in names:
         if not name or names.count(name) > 1:
             raise CaseError(
                 f"expected a name of its own for each algorithm, got {', '.join(names)}: give them "
                 "as NAME=FILE"
             )
-    read = [read_case_columns(one.path, inputs.metrics) for one in inputs.algorithms]
+    read = [read_case_columns(algorithm.path, inputs.metrics) for algorithm in inputs.algorithms]
     if len({one.columns for one in read}) > 1:
         seen = "; ".join(
-            f"{one.path.name}: {', '.join(columns.columns)}"
-            for one, columns in zip(inputs.algorithms, read, strict=True)
+            f"{algorithm.path.name}: {', '.join(columns.columns)}"
+            for algorithm, columns in zip(inputs.algorithms, read, strict=True)
         )
         raise FormatError(
             f"expected one metric in all tables, found {seen}: name the column",
@@ -201,14 +209,16 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
     spelled = _spell_cases(read)
     values = np.full((len(read[0].columns), len(spelled), len(read)), np.nan)
     given = np.ones(values.shape[1:], dtype=np.bool_)
-    places = {case: at for at, case in enumerate(spelled)}
+    places = {case: index for index, case in enumerate(spelled)}
     for at, columns in enumerate(read):
         rows = [places[case_key(case)] for case in columns.cases]
         values[:, rows, at] = columns.values.T
         given[rows, at] = _find_given(columns)
     tables = [
-        RankingTable(tuple(names), tuple(spelled.values()), values[at], metric=metric, given=given)
-        for at, metric in enumerate(read[0].columns)
+        RankingTable(
+            tuple(names), tuple(spelled.values()), values[index], metric=metric, given=given
+        )
+        for index, metric in enumerate(read[0].columns)
     ]
     return tables, [note for one in read for note in one.notes]
 
@@ -247,17 +257,17 @@ def _direct_tables(
             )
     directed = [
         RankingTable(
-            one.algorithms, one.cases, one.values, directions[one.metric],
-            one.task, one.metric, one.site, one.given,
+            table.algorithms, table.cases, table.values, directions[table.metric],
+            table.task, table.metric, table.site, table.given,
         )
-        for one in tables
+        for table in tables
     ]  # fmt: skip
     return directed, notes
 
 
 def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) -> NamedDraws:
     """Return resamples with the cases spelled as the tables'; unknown ones as they are."""
-    spelled: Mapping[str, str] = {case_key(case): case for one in tables for case in one.cases}
+    spelled: Mapping[str, str] = {case_key(case): case for table in tables for case in table.cases}
     return NamedDraws(
         tuple(tuple(spelled.get(case_key(name), name) for name in row) for row in rows)
     )
@@ -276,13 +286,15 @@ def _make_composite(
     """
     spelled = {case_key(case): case for case in cases}
     try:
-        rows = [_read_rows(one.path, inputs.profile, spelled) for one in inputs.algorithms]
+        rows = [
+            _read_rows(algorithm.path, inputs.profile, spelled) for algorithm in inputs.algorithms
+        ]
     except FormatError as error:
         return None, f"no composite: {error}"
     rules = rules_of(inputs.profile.name)
     inside = matched(list(cases), cohort)
     models = []
-    places = {case: at for at, case in enumerate(cases)}
+    places = {case: index for index, case in enumerate(cases)}
     for own_rows in rows:
         counted = count_cases(own_rows, inputs.profile)
         groupings = group_cases_job(counted.case_ids, inside, rules) if counted.n else ()
@@ -293,8 +305,8 @@ def _make_composite(
         weight = rules.weight_of_fairness
         return np.stack(
             [
-                ranking_scores_of_weights(counted, groupings, weight, weights[:, at])
-                for counted, groupings, at in models
+                ranking_scores_of_weights(counted, groupings, weight, weights[:, index])
+                for counted, groupings, index in models
             ],
             axis=1,
         )

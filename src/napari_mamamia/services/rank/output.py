@@ -48,7 +48,8 @@ def rank_content(
     if not read.keys:
         return _table_content(ranking.tables[0], with_draws)
     tables = [
-        {**_keys_of(one, read.keys), **_table_content(one, with_draws)} for one in ranking.tables
+        {**_keys_of(table, read.keys), **_table_content(table, with_draws)}
+        for table in ranking.tables
     ]
     together: Content = {}
     if overall is not None:
@@ -71,27 +72,29 @@ def details_content(
         "notes": list(notes),
         "tables": [
             {
-                **_keys_of(one, ("task", "metric", "site")),
-                "larger_is_better": one.table.is_larger_better,
-                "n_cases": len(one.cases),
-                "dropped_cases": one.dropped,
-                "missing": _by_name(one.table.algorithms, one.table.n_missing),
+                **_keys_of(table, ("task", "metric", "site")),
+                "larger_is_better": table.table.is_larger_better,
+                "n_cases": len(table.cases),
+                "dropped_cases": table.dropped,
+                "missing": _by_name(table.table.algorithms, table.table.n_missing),
                 "distribution": {
-                    method.method.value: _share_ranks(one.table.algorithms, method.stability)
-                    for method in one.methods
+                    method.method.value: _share_ranks(table.table.algorithms, method.stability)
+                    for method in table.methods
                     if method.stability is not None
                 },
                 "covering_rank_interval": {
                     method.method.value: {
-                        "each": _by_name(one.table.algorithms, method.covering.marginal),
-                        "all_at_once": _by_name(one.table.algorithms, method.covering.simultaneous),
+                        "each": _by_name(table.table.algorithms, method.covering.marginal),
+                        "all_at_once": _by_name(
+                            table.table.algorithms, method.covering.simultaneous
+                        ),
                     }
-                    for method in one.methods
+                    for method in table.methods
                     if method.covering is not None
                 },
-                "lead_changes": one.lead_changes,
+                "lead_changes": table.lead_changes,
             }
-            for one in ranking.tables
+            for table in ranking.tables
         ],
         "site_means": [] if sites is None else sites.means,
     }
@@ -101,17 +104,17 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
     """Yield the lines of ``ranks.csv``, the head first: every method side by side."""
     methods = ranking.tables[0].methods
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
-    for one in methods:
-        name = one.method.value
+    for method in methods:
+        name = method.method.value
         heads += [f"{name} {part}" for part in ("rank", "score", "first", "low", "high")]
     yield list(heads)
     for table in ranking.tables:
         keys = [table.table.task, table.table.metric, table.table.site]
-        for at, name in enumerate(table.table.algorithms):
-            counts: list[str | float] = [len(table.cases), int(table.filled[at])]
-            yield [*keys, name, *counts, *_cells_of(table.methods, at)]
+        for index, name in enumerate(table.table.algorithms):
+            counts: list[str | float] = [len(table.cases), int(table.filled[index])]
+            yield [*keys, name, *counts, *_cells_of(table.methods, index)]
     if overall is not None:
-        n = len({(one.table.site, case) for one in ranking.tables for case in one.cases})
+        n = len({(table.table.site, case) for table in ranking.tables for case in table.cases})
         for at, name in enumerate(overall.algorithms):
             counts = [n, int(overall.filled[at])]
             yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, at)]
@@ -119,9 +122,9 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
 
 def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
     """Yield the lines of ``case_ranks.csv``: a row for each case, a rank for each algorithm."""
-    for one in tables:
-        keys = [one.table.task, one.table.metric, one.table.site]
-        for case, ranks in zip(one.cases, one.case_ranks.tolist(), strict=True):
+    for table in tables:
+        keys = [table.table.task, table.table.metric, table.table.site]
+        for case, ranks in zip(table.cases, table.case_ranks.tolist(), strict=True):
             yield [*keys, case, *ranks]
 
 
@@ -140,9 +143,9 @@ def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 
 def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
     cells: list[str | float] = []
-    for one in methods:
-        cells += [float(one.ranks[at]), float(one.scores[at])]
-        stable = one.stability
+    for method in methods:
+        cells += [float(method.ranks[at]), float(method.scores[at])]
+        stable = method.stability
         parts = (stable.first, stable.low, stable.high) if stable else ()
         cells += [float(part[at]) for part in parts] or [np.nan] * 3
     return cells
@@ -162,19 +165,19 @@ def methods_content(
 ) -> Content:
     """Return ranks, scores and stability by method and name, as ``rank.json`` has them."""
     content: Content = {
-        "methods": {one.method.value: _by_name(names, one.ranks) for one in methods},
-        "scores": {one.method.value: _by_name(names, one.scores) for one in methods},
+        "methods": {method.method.value: _by_name(names, method.ranks) for method in methods},
+        "scores": {method.method.value: _by_name(names, method.scores) for method in methods},
         "stability": {
-            one.method.value: _stability_content(names, one.stability)
-            for one in methods
-            if one.stability is not None
+            method.method.value: _stability_content(names, method.stability)
+            for method in methods
+            if method.stability is not None
         },
     }
     if with_draws:
         content["draws"] = {
-            one.method.value: [_by_name(names, row) for row in one.stability.ranks]
-            for one in methods
-            if one.stability is not None
+            method.method.value: [_by_name(names, row) for row in method.stability.ranks]
+            for method in methods
+            if method.stability is not None
         }
     return content
 
@@ -191,32 +194,32 @@ def _stability_content(names: Sequence[str], stable: Stability) -> Content:
 def _share_ranks(names: Sequence[str], stable: Stability) -> Content:
     """Return the median rank of each, and the share of resamples that give it each rank."""
     content = {}
-    for at, name in enumerate(names):
-        ranks, counts = np.unique(stable.ranks[:, at], return_counts=True)
+    for index, name in enumerate(names):
+        ranks, counts = np.unique(stable.ranks[:, index], return_counts=True)
         shares = {
             f"{rank:g}": count / len(stable.ranks)
             for rank, count in zip(ranks.tolist(), counts.tolist(), strict=True)
         }
-        content[name] = {"median": float(stable.median[at]), "shares": shares}
+        content[name] = {"median": float(stable.median[index]), "shares": shares}
     return content
 
 
 def _sites_content(sites: SitesResult) -> Content:
     names = sites.algorithms
     return {
-        "site_rules": {one.rule: _by_name(names, one.ranks) for one in sites.rules},
-        "site_rule_scores": {one.rule: _by_name(names, one.mean_ranks) for one in sites.rules},
+        "site_rules": {rule.rule: _by_name(names, rule.ranks) for rule in sites.rules},
+        "site_rule_scores": {rule.rule: _by_name(names, rule.mean_ranks) for rule in sites.rules},
         "leave_one_site_out": {site: _by_name(names, one.ranks) for site, one in sites.left_out},
         "worst_site": [
             {
-                **_key_texts(one.task, one.metric),
+                **_key_texts(mean.task, mean.metric),
                 "site": {
-                    name: one.sites[at] if at >= 0 else None
-                    for name, at in zip(names, one.worst.tolist(), strict=True)
+                    name: mean.sites[index] if index >= 0 else None
+                    for name, index in zip(names, mean.worst.tolist(), strict=True)
                 },
-                "spread": _by_name(names, one.spread),
+                "spread": _by_name(names, mean.spread),
             }
-            for one in sites.means
+            for mean in sites.means
         ],
         "small_sites": sites.small,
     }

@@ -112,11 +112,11 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
     heads = [str(cell) for cell in head]
     write_flat_table(heads, rows, len(rows), out / RANKS_FILE, overwrite=overwrite)
     columns = ["task", "metric", "site", "case", *read.tables[0].algorithms]
-    n_cases = sum(len(one.cases) for one in ranking.tables)
+    n_cases = sum(len(table.cases) for table in ranking.tables)
     lines = case_rows(ranking.tables)
     write_flat_table(columns, lines, n_cases, out / CASES_FILE, overwrite=overwrite)
     values = value_rows(ranking.tables)
-    n_listed = sum(len(one.table.cases) for one in ranking.tables)
+    n_listed = sum(len(table.table.cases) for table in ranking.tables)
     write_flat_table(columns, values, n_listed, out / VALUES_FILE, overwrite=overwrite)
 
 
@@ -126,7 +126,7 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
         for table in read.tables:
             merits = fill_missing(table, settings)
             if read.draws is not None:
-                check_draws([one.cases for one in read.tables], read.draws)
+                check_draws([table.cases for table in read.tables], read.draws)
                 for _ in weights_of(table.cases, merits.kept, settings, read.draws, table.name):
                     pass
     except ValueError as error:
@@ -156,7 +156,7 @@ def _list_notes(ranking: Ranking, sites: SitesResult | None) -> list[str]:
     settings = ranking.settings
     if settings.resampling is RankResampling.CHALLENGER:
         notes.append(f"resampled as challengeR 1.0.5 does it: {PARITY_REASON}")
-    n_dropped = sum(len(one.dropped) for one in ranking.tables)
+    n_dropped = sum(len(table.dropped) for table in ranking.tables)
     if n_dropped:
         notes.append(
             f"{n_dropped} case(s) are left out for all, because an algorithm has no value: whoever "

@@ -31,7 +31,7 @@ class RankBlock:
 
 def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
     """Return a block for all tables together, where there are several, and one for each."""
-    blocks = [_describe_table(summary, one) for one in summary.ranking.tables]
+    blocks = [_describe_table(summary, table) for table in summary.ranking.tables]
     overall = summary.overall
     if overall is None:
         return tuple(blocks)
@@ -39,9 +39,11 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
     lines = _say_lead(overall.algorithms, overall.methods, n_draws, n)
     if summary.sites is not None:
         names = overall.algorithms
-        for one in summary.sites.rules:
-            order = ", ".join(f"{names[at]} {one.ranks[at]:g}" for at in np.argsort(one.ranks))
-            lines.append(f"Sites by {one.rule}: {order}.")
+        for rule in summary.sites.rules:
+            order = ", ".join(
+                f"{names[index]} {rule.ranks[index]:g}" for index in np.argsort(rule.ranks)
+            )
+            lines.append(f"Sites by {rule.rule}: {order}.")
         lines += _say_sites_left_out(summary)
     cells = _make_rows(overall.algorithms, overall.methods, n, overall.filled)
     title = f"All {len(blocks)} tables together: mean rank, ranked again"
@@ -56,10 +58,10 @@ def leaderboard_content(
 ) -> LeaderboardContent:
     """Return what the page of a ranking shows; `links` lead from an algorithm to its own page."""
     ranking, overall = summary.ranking, summary.overall
-    tables = [one.table for one in ranking.tables]
+    tables = [table.table for table in ranking.tables]
     metrics = ", ".join(dict.fromkeys(table.metric for table in tables if table.metric))
     methods = ranking.tables[0].methods if overall is None else overall.methods
-    names = ", ".join(one.method.value for one in methods)
+    names = ", ".join(method.method.value for method in methods)
     settings = ranking.settings
     missing = settings.missing.text if settings.missing else "none may be missing"
     n_draws = f"{ranking.n_draws:,} resamples of the cases" if ranking.n_draws else "no resamples"
@@ -90,7 +92,9 @@ def order_names(summary: RankSummary) -> tuple[str, ...]:
     """Return the algorithms in the order of the leaderboard."""
     overall, first = summary.overall, summary.ranking.tables[0]
     ranks = (first.methods if overall is None else overall.methods)[0].ranks
-    return tuple(first.table.algorithms[at] for at in np.argsort(ranks, kind="stable").tolist())
+    return tuple(
+        first.table.algorithms[index] for index in np.argsort(ranks, kind="stable").tolist()
+    )
 
 
 def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
@@ -113,7 +117,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         certainty = _say_certainty(names, lead, summary.ranking.n_draws)
         sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty.removeprefix(': ')}.")
     elif lead.stability is not None and len(leaders) < len(names):
-        shares = [(one, lead.stability.first[names.index(one)]) for one in leaders]
+        shares = [(leader, lead.stability.first[names.index(leader)]) for leader in leaders]
         texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
         sure.insert(
             0, f"Open: share of resamples of the cases in which each is first: {listed(texts)}."
@@ -164,7 +168,7 @@ def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
 
 
 def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
-    names = tuple(one.method.value.replace("-then-", "\nthen\n") for one in methods)
+    names = tuple(method.method.value.replace("-then-", "\nthen\n") for method in methods)
     sure = ("first\n%", "rank\n95 %") if methods[0].stability else ()
     return ("algorithm", "n", "filled", *names, "score", *sure)
 
@@ -175,28 +179,30 @@ def _make_rows(
     """Return the algorithms in the order of the first method; score and certainty are its."""
     lead = methods[0]
     rows = []
-    for at in np.argsort(lead.ranks, kind="stable").tolist():
-        score = "–" if np.isnan(lead.scores[at]) else f"{lead.scores[at]:.4f}"
+    for index in np.argsort(lead.ranks, kind="stable").tolist():
+        score = "–" if np.isnan(lead.scores[index]) else f"{lead.scores[index]:.4f}"
         cells = [
-            names[at],
+            names[index],
             f"{n}",
-            f"{filled[at]}",
-            *(f"{one.ranks[at]:g}" for one in methods),
+            f"{filled[index]}",
+            *(f"{method.ranks[index]:g}" for method in methods),
             score,
         ]
         if lead.stability is not None:
             stable = lead.stability
-            cells += [f"{100 * stable.first[at]:.0f}", show_interval(stable, at, "–")]
+            cells += [f"{100 * stable.first[index]:.0f}", show_interval(stable, index, "–")]
         rows.append(tuple(cells))
     return tuple(rows)
 
 
 def _find_leaders(names: Sequence[str], one: MethodRanking) -> tuple[str, ...]:
-    return tuple(names[at] for at in np.flatnonzero(one.ranks == one.ranks.min()).tolist())
+    return tuple(names[index] for index in np.flatnonzero(one.ranks == one.ranks.min()).tolist())
 
 
 def _count_cases(summary: RankSummary) -> int:
-    return len({(one.table.site, case) for one in summary.ranking.tables for case in one.cases})
+    return len(
+        {(table.table.site, case) for table in summary.ranking.tables for case in table.cases}
+    )
 
 
 def _say_lead(
@@ -229,8 +235,8 @@ def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tu
         return ("One algorithm alone is first whatever it scores.",)
     leaders, lines = _find_leaders(names, methods[0]), []
     by_leaders: dict[tuple[str, ...], list[str]] = {}
-    for one in methods[1:]:
-        by_leaders.setdefault(_find_leaders(names, one), []).append(one.method.value)
+    for method in methods[1:]:
+        by_leaders.setdefault(_find_leaders(names, method), []).append(method.method.value)
     others = {who: how for who, how in by_leaders.items() if who != leaders}
     for who, how in others.items():
         verb = "puts" if len(how) == 1 else "put"
@@ -248,12 +254,12 @@ def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> s
     stable = lead.stability
     if stable is None:
         return ""
-    at = int(np.argmin(lead.ranks))
-    others = np.where(np.arange(len(names)) == at, -1.0, stable.first)
+    index = int(np.argmin(lead.ranks))
+    others = np.where(np.arange(len(names)) == index, -1.0, stable.first)
     rival = int(np.argmax(others))
     text = (
-        f": first in {100 * stable.first[at]:.0f} % of {n_draws:,} resamples of the cases, rank "
-        f"{show_interval(stable, at, ' to ')} in 95 % of them"
+        f": first in {100 * stable.first[index]:.0f} % of {n_draws:,} resamples of the cases, rank "
+        f"{show_interval(stable, index, ' to ')} in 95 % of them"
     )
     if others[rival] > 0:
         text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"

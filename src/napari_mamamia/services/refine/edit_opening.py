@@ -171,8 +171,8 @@ class Opening:
 
         Both count where the file came about otherwise than by this journal.
         """
-        for at, sitting in enumerate(play.sittings):
-            before = self.before if at or self.saved else BlindReading(sitting.opened.blinding)
+        for index, sitting in enumerate(play.sittings):
+            before = self.before if index or self.saved else BlindReading(sitting.opened.blinding)
             self.before = (before or BlindReading()).then(sitting.first_at, sitting.opened.blinding)
 
     def _why_not(self, opened: Opened) -> str:
@@ -352,8 +352,8 @@ class Opening:
             if self.before is not None and not self.blinding.covers(self.before.hidden):
                 # Looking on without a stroke is to leave a trace here.
                 self.journal.mark()
-            for number, place in (play.starts if play else {}).items():
-                self.journal.know(number, place)
+            for number, start in (play.starts if play else {}).items():
+                self.journal.know(number, start)
             session.history.read_back = self.journal.read_back
             session.on_record = self.journal.write
         editing = OpenEditing(
@@ -372,10 +372,10 @@ class Opening:
         before = BlindReading(now) if self.before is None else self.before
         editing.saved_marks = play.saved_marks if continues and play else ()
         editing.reading = before.then(now_utc(), now)
-        at = session.position
+        position = session.position
         self._lay_start(editing)
-        is_from_disk = self.saved is not None and recovered is None and (continues or at == 0)
-        editing.is_as_saved = is_from_disk and session.position == at
+        is_from_disk = self.saved is not None and recovered is None and (continues or position == 0)
+        editing.is_as_saved = is_from_disk and session.position == position
         editing.notes = tuple(self.notes)
         return editing
 

@@ -136,8 +136,8 @@ def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tup
     if before is None:
         return seeds_of(live.labels, live.label, planes)
     steps = steps_of(live)
-    at = next(k for k, step in enumerate(steps) if step is before.step)
-    later = set(outlined_slices(steps[at + 1 :], live.label))
+    index = next(k for k, step in enumerate(steps) if step is before.step)
+    later = set(outlined_slices(steps[index + 1 :], live.label))
     added = LabelMap(live.grid, before.box, before.added.astype(np.uint8))
     seeds = []
     for seed in seeds_of(live.labels, live.label, planes):

@@ -364,7 +364,7 @@ class JournalPlay:
 
     def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
         """Return the marks after the record `head`: a reader may paint on while a mask is saved."""
-        places = [at for at, _ in self._acts]
+        places = [index for index, _ in self._acts]
         late = self._acts if head in self._done else []
         if head in places:
             late = self._acts[places.index(head) + 1 :]

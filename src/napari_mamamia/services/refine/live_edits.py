@@ -45,13 +45,13 @@ def suggest_radius_mm(
     """
     shape, spacing = live.grid.shape, live.grid.spacing_mm
     reach = [ceil(limits_mm[1] / step) + 1 for step in spacing]
-    under = [min(max(round(at), 0), n - 1) for at, n in zip(place, shape, strict=True)]
+    under = [min(max(round(index), 0), n - 1) for index, n in zip(place, shape, strict=True)]
     z, y, x = under
     box = Box((z, y, x), (z + 1, y + 1, x + 1)).grown(reach, shape)
     mask = live.labels[box.slices] == live.label
     if mask.all() or not mask.any():
         return None
-    z0, y0, x0 = (at - start for at, start in zip(place, box.start, strict=True))
+    z0, y0, x0 = (index - start for index, start in zip(place, box.start, strict=True))
     return suggested_radius_mm(mask, (z0, y0, x0), spacing, limits_mm)
 
 

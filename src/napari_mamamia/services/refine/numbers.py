@@ -95,10 +95,11 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
     box = reference.box
     shared = labels.cut(box)
     overlap = np.array(
-        [np.bincount(parts[shared == one], minlength=count + 1)[1:] for one in lesions]
+        [np.bincount(parts[shared == lesion], minlength=count + 1)[1:] for lesion in lesions]
     )
     where = [
-        np.argwhere(_find_rim(labels.crop == one)) + np.array(labels.box.start) for one in lesions
+        np.argwhere(_find_rim(labels.crop == lesion)) + np.array(labels.box.start)
+        for lesion in lesions
     ]
     members = []
     for number in range(1, count + 1):

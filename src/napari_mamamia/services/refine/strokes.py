@@ -65,7 +65,7 @@ def describe_stroke(
     added, removed = now & ~before, before & ~now
     n_added, n_removed = int(np.count_nonzero(added)), int(np.count_nonzero(removed))
     volume = (n_added + n_removed) * grid.voxel_volume_mm3
-    z, y, x = (at * mm for at, mm in zip(work.path[0], grid.spacing_mm, strict=True))
+    z, y, x = (index * mm for index, mm in zip(work.path[0], grid.spacing_mm, strict=True))
     if n_added or n_removed:
         text = _count_text(n_added, n_removed, volume)
     else:

@@ -71,7 +71,7 @@ def make_case_page(reading: CaseReading) -> Page:
     return Page(
         f"Breast MRI measurements: {case.case_id}",
         facts,
-        tuple(one for one in sections if one is not None),
+        tuple(section for section in sections if section is not None),
         warnings=(*_list_contradictions(reading), *reading.remarks),
         footer=RESEARCH_USE,
     )
@@ -109,21 +109,21 @@ def _tell_lesions(reading: CaseReading) -> PageSection:
     columns = (
         Column("Lesion"),
         Column("Side", is_number=False),
-        *(Column(f"{one.name} ({one.unit})") for one in measures),
+        *(Column(f"{measure.name} ({measure.unit})") for measure in measures),
         Column("Initial", is_number=False),
         Column("Delayed", is_number=False),
     )
     rows = tuple(
         Row(
             (
-                one.facts.name,
-                _say_side(one.facts.side),
-                *(_say_number(number.value, number.decimals) for number in one.measures),
-                one.facts.rise or UNKNOWN,
-                one.facts.course or UNKNOWN,
+                lesion.facts.name,
+                _say_side(lesion.facts.side),
+                *(_say_number(number.value, number.decimals) for number in lesion.measures),
+                lesion.facts.rise or UNKNOWN,
+                lesion.facts.course or UNKNOWN,
             )
         )
-        for one in reading.lesions
+        for lesion in reading.lesions
     )
     table = ReportTable("Lesions of the mask", columns, rows)
     return PageSection(
@@ -146,8 +146,8 @@ def _say_number(value: float, decimals: int) -> str:
 def _list_contradictions(reading: CaseReading) -> tuple[str, ...]:
     """Return what does not go together in one sentence, the first of many."""
     texts = [
-        f"{_say_place(one.place.scope, one.place.name)}: {one.text}"
-        for one in reading.described.contradictions
+        f"{_say_place(contradiction.place.scope, contradiction.place.name)}: {contradiction.text}"
+        for contradiction in reading.described.contradictions
     ]
     if not texts:
         return ()
@@ -169,7 +169,7 @@ def _tell_findings(reading: CaseReading) -> PageSection:
         notes = (*notes, f"Codes: {'; '.join(codes)}.")
     tables = (_tabulate_exam(described), _tabulate_lesions(described))
     return PageSection(
-        "Findings", tuple(one for one in tables if one.rows), notes=notes, says=(says,)
+        "Findings", tuple(table for table in tables if table.rows), notes=notes, says=(says,)
     )
 
 
@@ -203,8 +203,8 @@ def _tabulate_lesions(described: Described) -> ReportTable:
         answers: dict[str, list[AnswerRow]] = {}
         for row in described.of_place(FieldScope.LESION, name):
             answers.setdefault(row.field, []).append(row)
-        said_of = [one for one in answers.values() if not one[0].computed]
-        auto = [one for one in answers.values() if one[0].computed]
+        said_of = [answer for answer in answers.values() if not answer[0].computed]
+        auto = [answer for answer in answers.values() if answer[0].computed]
         texts = [f"{one[0].question or one[0].field}: {described.say(one)}" for one in said_of]
         texts += [
             f"{one.field.text}: {NOT_ANSWERED}"

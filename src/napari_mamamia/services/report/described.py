@@ -141,9 +141,9 @@ def _choose_record(
 ) -> tuple[FindingsRecord | None, tuple[str, ...]]:
     """Return the record that is reported, and whose is left out in words."""
     of_case = [
-        one
-        for key, one in records.items()
-        if key[0] == case_key(case_id) and (one.answers or one.landmarks.points)
+        record
+        for key, record in records.items()
+        if key[0] == case_key(case_id) and (record.answers or record.landmarks.points)
     ]
     if workspace.blinding.hides(Hidden.OTHER_READERS):
         of_case = [one for one in of_case if one.reader == (workspace.reader or "")]

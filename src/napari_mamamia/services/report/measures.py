@@ -102,11 +102,12 @@ def say_measures(measures: tuple[Measure, ...]) -> str:
     '3.1 mm², mean 18.0, SD 4.5'
     """
     if len(measures) == 2:
-        return " × ".join(one.text for one in measures)
+        return " × ".join(measure.text for measure in measures)
     parts = [
-        f"{one.name if one.name.isupper() else one.name.lower()} {one.text}" for one in measures[1:]
+        f"{measure.name if measure.name.isupper() else measure.name.lower()} {measure.text}"
+        for measure in measures[1:]
     ]
-    return ", ".join([one.text for one in measures[:1]] + parts)
+    return ", ".join([measure.text for measure in measures[:1]] + parts)
 
 
 def _measure_ellipse(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:

@@ -173,9 +173,9 @@ def read_case(
     )
     key = case_key(files.case_id)
     drawn = [
-        one
-        for one in records.measurements.items
-        if case_key(one.case_id) == key and source.reader in ("", one.reader)
+        item
+        for item in records.measurements.items
+        if case_key(item.case_id) == key and source.reader in ("", item.reader)
     ]
     report_progress(2, 3, "Measuring")
     return CaseReading(
@@ -253,10 +253,10 @@ def _part_lesions(
         return ()
     parts, _ = ndimage.label(mask, _TOUCHING)
     lesions = []
-    for one in facts.lesions:
-        if one.voxel is not None:
-            voxels = parts == parts[one.voxel]
-            lesions.append(Lesion(one, measure_size(voxels, case.grid), voxels))
+    for lesion in facts.lesions:
+        if lesion.voxel is not None:
+            voxels = parts == parts[lesion.voxel]
+            lesions.append(Lesion(lesion, measure_size(voxels, case.grid), voxels))
     return tuple(lesions)
 
 

@@ -123,7 +123,9 @@ def report_cases(
         require_qt()
     if wish.dicom is not None:
         require_dicom(wish.dicom)
-    chosen = [opened.data_set.case(one) for one in case_ids] or list(opened.data_set.cases)
+    chosen = [opened.data_set.case(case_identifier) for case_identifier in case_ids] or list(
+        opened.data_set.cases
+    )
     if not chosen:
         raise CaseError(f"expected cases in {opened.data_set.root}, got none: choose another one")
     masks = frozenset() if source.masks is None else frozenset({source.masks})
@@ -226,8 +228,8 @@ def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
     """Yield every number and answer of a case, lesion by lesion, then what was drawn, answered."""
     case_id = reading.case.case_id
     for lesion in reading.lesions:
-        for one in lesion.measures:
-            yield _make_row(case_id, "lesion", lesion.facts.name, one, _COMPUTED)
+        for measure in lesion.measures:
+            yield _make_row(case_id, "lesion", lesion.facts.name, measure, _COMPUTED)
     for number, drawn in enumerate(reading.drawn, start=1):
         of = f" of lesion {drawn.item.lesion}" if drawn.item.lesion else ""
         place = f"{drawn.item.kind} {number}{of}"

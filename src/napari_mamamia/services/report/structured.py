@@ -222,9 +222,14 @@ def _code_measures(
 ) -> tuple[CodedNumber, ...]:
     """Return the numbers that are defined."""
     return tuple(
-        CodedNumber((one.code.value, one.code.scheme, one.name), one.value, one.unit, is_computed)
-        for one in measures
-        if np.isfinite(one.value)
+        CodedNumber(
+            (measure.code.value, measure.code.scheme, measure.name),
+            measure.value,
+            measure.unit,
+            is_computed,
+        )
+        for measure in measures
+        if np.isfinite(measure.value)
     )
 
 
@@ -261,7 +266,7 @@ def _first_code(text: str) -> tuple[str, str] | None:
 
 def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
     """Return the numbers of the source's slices that hold key images, then of lesions' largest."""
-    points = [one.points_mm[0] for one in reading.key_images]
+    points = [key_image.points_mm[0] for key_image in reading.key_images]
     points += [
         tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))
         for lesion in reading.lesions

@@ -145,9 +145,12 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
     decision = case.decision
     parents = decision.parents or ((decision.mask,) if decision.mask else ())
     signatures = [
-        (f"signature {number}", f"{one.name}, {one.meaning}, {one.at}, event {one.hash}")
-        for number, one in enumerate(case.view.signatures, start=1)
-        if one.counts
+        (
+            f"signature {number}",
+            f"{signature.name}, {signature.meaning}, {signature.at}, event {signature.hash}",
+        )
+        for number, signature in enumerate(case.view.signatures, start=1)
+        if signature.counts
     ]
     parameters: tuple[tuple[str, Setting], ...] = (
         ("study", state.study.study_id),
@@ -166,7 +169,7 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
         case.case_id,
         Maker.REFERENCE,
         state.study.plan.name,
-        tuple(InputFile(f"masks/{one}{MASK_SUFFIX}", one) for one in parents),
+        tuple(InputFile(f"masks/{parent}{MASK_SUFFIX}", parent) for parent in parents),
         parameters,
         note="accepted in a review study; its parents are named by their SHA-256",
         created=decision.at,

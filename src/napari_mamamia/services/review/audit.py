@@ -68,7 +68,7 @@ def _audit_row(state: ReviewState, event: Event, why: str, form: Form | None) ->
     act, key = str(body.pop("act", "")), str(body.pop("case", ""))
     cases = {case.key: case.case_id for case in state.study.cases}
     what = "; ".join(f"{name}: {value}" for name, value in sorted(body.items()))
-    is_known = any(one.reader_id == event.reader for one in state.study.readers)
+    is_known = any(reader.reader_id == event.reader for reader in state.study.readers)
     name = state.name(event.reader) if is_known else ""
     counts = why or "yes"
     case_id = cases.get(key, key)

@@ -117,9 +117,9 @@ def measure_case(
 def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
     """Return the part that each voxel lies in, -1 for none."""
     places = [np.subtract(voxel, box.start) for voxel in voxels]
-    are_inside = [bool(np.all((at >= 0) & (at < parts.shape))) for at in places]
+    are_inside = [bool(np.all((index >= 0) & (index < parts.shape))) for index in places]
     pairs = zip(places, are_inside, strict=True)
-    return [int(parts[tuple(at)]) - 1 if is_inside else -1 for at, is_inside in pairs]
+    return [int(parts[tuple(index)]) - 1 if is_inside else -1 for index, is_inside in pairs]
 
 
 def measure_lesions(
@@ -139,7 +139,8 @@ def measure_lesions(
     if with_numbers:
         return facts
     lesions = tuple(
-        LesionFacts(one.name, voxel=one.voxel, anchors=one.anchors) for one in facts.lesions or ()
+        LesionFacts(lesion.name, voxel=lesion.voxel, anchors=lesion.anchors)
+        for lesion in facts.lesions or ()
     )
     return replace(facts, lesions=lesions)
 

@@ -117,19 +117,19 @@ def find_status(store: EventStore, veil: Veil = NO_VEIL) -> StudyStatus:
     """Return where a study stands, by numbers where there is a `veil`; raises as `read_whole`."""
     state = fold_reading(store, read_whole(store))
     readers = []
-    for one in store.study.readers:
+    for reader in store.study.readers:
         mine = [
             reading
             for view in state.cases
             for reading in view.readings
-            if reading.reader == one.reader_id
+            if reading.reader == reader.reader_id
         ]
-        keys = [key for key in state.keys if key.reader == one.reader_id]
+        keys = [key for key in state.keys if key.reader == reader.reader_id]
         readers.append(
             ReaderProgress(
-                one.reader_id,
-                state.name(one.reader_id),
-                tuple(role.value for role in one.roles),
+                reader.reader_id,
+                state.name(reader.reader_id),
+                tuple(role.value for role in reader.roles),
                 len(mine),
                 sum(reading.state is CaseState.READ for reading in mine),
                 sum(reading.active_s for reading in mine),
@@ -166,7 +166,10 @@ def _count_sites(state: ReviewState) -> tuple[SiteProgress, ...]:
 
 
 def _cover_problems(problems: Iterable[Problem], veil: Veil) -> tuple[Problem, ...]:
-    return tuple(Problem(one.kind, veil.cover(one.where), veil.cover(one.text)) for one in problems)
+    return tuple(
+        Problem(problem.kind, veil.cover(problem.where), veil.cover(problem.text))
+        for problem in problems
+    )
 
 
 def verify_study(
@@ -183,13 +186,13 @@ def verify_study(
     if any(_list_lost(reading)):
         reading = read_whole(store)  # somebody may have written between two files
     state = fold_reading(store, reading)
-    problems = [Problem("chain", one.path, one.text) for one in reading.problems]
+    problems = [Problem("chain", problem.path, problem.text) for problem in reading.problems]
     problems += _list_lost(reading)
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
     report_progress(1, 4, "Reading the masks")
     problems += _list_changed_masks(store)
     other_files = store.visit(lambda folder: list_changed_files(folder, store.study))
-    problems += [Problem("file", *one) for one in other_files]
+    problems += [Problem("file", *other_file) for other_file in other_files]
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
     problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
@@ -207,9 +210,11 @@ def verify_study(
     if images is not None:
         problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
     report_progress(4, 4)
-    signatures = [one for view in state.cases for one in view.signatures if one.counts]
+    signatures = [
+        signature for view in state.cases for signature in view.signatures if signature.counts
+    ]
     # The signing event itself is not among them: what stands beside the signature is not signed.
-    signing = [by_hash[one.hash] for one in signatures if one.seals]
+    signing = [by_hash[signature.hash] for signature in signatures if signature.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
     notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]
@@ -240,7 +245,7 @@ def save_check(check: StudyCheck, folder: Path) -> Path:
 
 def _place_of(state: ReviewState, event: Event) -> str:
     act, key = event.body.get("act", ""), event.body.get("case", "")
-    case_id = next((one.case_id for one in state.study.cases if one.key == key), key)
+    case_id = next((case.case_id for case in state.study.cases if case.key == key), key)
     return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
@@ -278,10 +283,12 @@ def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
 
 def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
     for view in state.cases:
-        for one in view.signatures:
-            if not one.counts:
-                where = f"{state.study.case(view.key).case_id}, {one.name} as {one.meaning}"
-                yield Problem("signature", where, one.why_not)
+        for signature in view.signatures:
+            if not signature.counts:
+                where = (
+                    f"{state.study.case(view.key).case_id}, {signature.name} as {signature.meaning}"
+                )
+                yield Problem("signature", where, signature.why_not)
 
 
 def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
@@ -310,13 +317,14 @@ def _list_torn(folder: Path) -> Iterator[Problem]:
 
 def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
     """Yield computers whose clock ran behind that of what they had seen, once each."""
-    at = {event.hash: _parse_clock(event.at) for event in events}
+    index = {event.hash: _parse_clock(event.at) for event in events}
     behind: Counter[str] = Counter()
     for event in events:
         before = max(
-            (at[one] for one in (event.prev, *event.seen) if one in at), default=at[event.hash]
+            (index[one] for one in (event.prev, *event.seen) if one in index),
+            default=index[event.hash],
         )
-        behind[event.host] = max(behind[event.host], int(before - at[event.hash]))
+        behind[event.host] = max(behind[event.host], int(before - index[event.hash]))
     for host, seconds in sorted(behind.items()):
         if seconds > _CLOCK_S:
             text = f"its clock was {seconds / 3600:.1f} h behind another's; no state depends on it"
@@ -395,12 +403,12 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
             )
             yield Problem("key", name, text)
     births = {
-        str(one.body.get("key")): one.hash
-        for one in by_hash.values()
-        if one.body.get("act") == Act.KEY
+        str(by_hash.body.get("key")): by_hash.hash
+        for by_hash in by_hash.values()
+        if by_hash.body.get("act") == Act.KEY
     }
-    first = next((one for one in state.keys if one.by == one.reader and not one.is_bound), None)
-    leads = {one.reader_id for one in state.study.readers if Role.LEAD in one.roles}
+    first = next((key for key in state.keys if key.by == key.reader and not key.is_bound), None)
+    leads = {reader.reader_id for reader in state.study.readers if Role.LEAD in reader.roles}
     for key in state.keys:
         if first is None or key.by or key.reader not in leads or key.key not in births:
             continue
@@ -425,7 +433,7 @@ def _check_entries(
     A session without one that says not to know of that is a note: so are those of earlier versions,
     and of before the key counted.
     """
-    keys = {one.key: one for one in state.keys if one.by}
+    keys = {key.key: key for key in state.keys if key.by}
     proven: dict[str, set[str]] = {}
     wrong, without = [], []
     keyless: set[tuple[str, str, str]] = set()
@@ -471,7 +479,7 @@ def _find_wrong_proof(
         return "the signature that it is entered with does not fit"
     past = list_past(by_hash, _list_before(event)) if key.ended else set()
     ends = (by_hash[one].body for one in past)
-    if any(one.get("act") == Act.REVOKE and one.get("key") == key.key for one in ends):
+    if any(end.get("act") == Act.REVOKE and end.get("key") == key.key for end in ends):
         return f"it is entered with a key that was ended {key.ended}"
     return ""
 
@@ -495,13 +503,13 @@ def _list_unused_masks(masks: frozenset[str], events: tuple[Event, ...]) -> Iter
 
 def _check_images(study: Study, images: Path) -> Iterator[Problem]:
     for case in study.cases:
-        for one in case.images:
+        for image in case.images:
             try:
-                is_same = sha256_of_large(images / one.name) == one.sha256
+                is_same = sha256_of_large(images / image.name) == image.sha256
             except MamamiaError as error:
                 yield Problem("image", case.case_id, str(error))
                 continue
             if not is_same:
                 yield Problem(
-                    "image", case.case_id, f"{one.name} was changed since the study began"
+                    "image", case.case_id, f"{image.name} was changed since the study began"
                 )

@@ -95,8 +95,8 @@ def compare_readings(
     FormatError, GridMismatchError
         If a mask cannot be read, or two lie on different grids.
     """
-    masks = {one.mask: load_stored_mask(store, one.mask) for one in readings}
-    anchors = [parse_answers_text(one.answers).anchors for one in readings]
+    masks = {reading.mask: load_stored_mask(store, reading.mask) for reading in readings}
+    anchors = [parse_answers_text(reading.answers).anchors for reading in readings]
     pairs: list[Difference] = []
     answers: list[str] = []
 
@@ -136,7 +136,7 @@ def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
         If a reading is not done, they disagree, or the case is decided already.
     """
     if view.state is CaseState.READ:
-        return tuple(one for one in view.readings if one.hash and one.occasion == 0)
+        return tuple(reading for reading in view.readings if reading.hash and reading.occasion == 0)
     because = "; ".join(view.comparison.because) if view.comparison else ""
     raise CaseError(
         f"expected all readings of {case_id} to be done and to agree, but the case is "

@@ -95,10 +95,10 @@ def make_consensus(
         If a mask is missing, changed or damaged, or two lie on different grids.
     """
     voters = _order_voters(readings, rule, third)
-    labels_read = [load_stored_labels(store, one.mask) for one in voters]
-    who = [(one.reader, labels) for one, labels in zip(voters, labels_read, strict=True)]
-    parents = tuple(dict.fromkeys(one.mask for one in voters if one.mask))
-    how = (("readers", ", ".join(one.reader for one in voters)),)
+    labels_read = [load_stored_labels(store, voter.mask) for voter in voters]
+    who = [(voter.reader, labels) for voter, labels in zip(voters, labels_read, strict=True)]
+    parents = tuple(dict.fromkeys(voter.mask for voter in voters if voter.mask))
+    how = (("readers", ", ".join(voter.reader for voter in voters)),)
     drawn = [(reader, labels) for reader, labels in who if labels is not None]
     if not drawn:
         return ConsensusMask(rule, None, None, (), how)
@@ -110,7 +110,7 @@ def make_consensus(
         box = box.union(labels.box)
     box = _widen_box(box, rule, grid)
     masks = [_cut_mask(labels, box) for labels in labels_read]
-    fused, more = _fuse_masks(masks, rule, [one.reader for one in voters], grid)
+    fused, more = _fuse_masks(masks, rule, [voter.reader for voter in voters], grid)
     joint = LabelMap(grid, box, fused.astype(np.uint8))
     return ConsensusMask(rule, joint, _make_file(joint), parents, (*how, *more))
 
@@ -132,7 +132,11 @@ def _order_voters(
     if rule is not ConsensusRule.MAJORITY_THIRD or len(readings) % 2:
         return list(readings)
     place = None if third is None else (third.reader, third.occasion, third.round)
-    others = [one for one in readings if (one.reader, one.occasion, one.round) != place]
+    others = [
+        reading
+        for reading in readings
+        if (reading.reader, reading.occasion, reading.round) != place
+    ]
     if third is None or (len(others) < len(readings) and len(readings) == 2):
         raise CaseError(
             f"expected a third reader who decides the ties of {len(readings)} readings, got "

@@ -159,7 +159,7 @@ class StudyDesk:
                 trouble=trouble or self.store.trouble,
                 lost=tuple(ids.get(one.place.split(".")[0], one.place) for one in lost),
                 problems=(
-                    *(f"{one.path}: {one.text}" for one in session.problems),
+                    *(f"{problem.path}: {problem.text}" for problem in session.problems),
                     *(text for _, text in state.disputes),
                     *list_refused(state, *self.store.claim_holder(self.reader.reader_id)),
                 ),
@@ -316,7 +316,7 @@ class StudyDesk:
         with self._turn:
             self.session.compare(case)
             view = self.session.refresh().case(case)
-            looks = [one for one in view.readings if one.occasion == 0]
+            looks = [reading for reading in view.readings if reading.occasion == 0]
             is_second = len(looks) > 1 and looks[-1].reader == self.reader.reader_id
             is_second_look = self.store.study.plan.mode is ReadingMode.SECOND_LOOK
             if is_second_look and is_second and view.state is CaseState.READ and view.comparison:
@@ -370,7 +370,7 @@ class StudyDesk:
                 self.session.make_key(passphrase)
             self.session.sign(case, meaning, passphrase, occasion)
             state = self.session.refresh()
-            mine = [one for one in state.keys if one.reader == self.reader.reader_id]
+            mine = [key for key in state.keys if key.reader == self.reader.reader_id]
             if any(one.counts for one in mine):
                 return ""
             return (
@@ -383,9 +383,9 @@ class StudyDesk:
     def _find_reading(self, task: Task) -> ReadingView:
         readings = self.session.refresh().case(task.case).readings
         mine = (task.reader, task.occasion)
-        for one in readings:
-            if (one.reader, one.occasion) == mine:
-                return one
+        for reading in readings:
+            if (reading.reader, reading.occasion) == mine:
+                return reading
         raise CaseError(
             "expected a reading that is yours, but it was given to another reader: take the next"
         )
@@ -393,7 +393,7 @@ class StudyDesk:
     def require_same_study(self) -> None:
         """Look anew; refuse to go on where the study's file was changed meanwhile."""
         self.session.refresh()
-        if any(one.path == STUDY_NAME for one in self.session.problems):
+        if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
                 f"expected the study as it was when this window opened it, but {STUDY_NAME} was "
                 "changed since: nothing was written there; your work is kept on this computer; "
@@ -403,7 +403,7 @@ class StudyDesk:
     def describe_claim(self, claim: Claim) -> str:
         """Return who is at work and since when one heard of him, in words."""
         is_me = claim.reader == self.reader.reader_id
-        ids = {one.reader_id for one in self.store.study.readers}
+        ids = {reader.reader_id for reader in self.store.study.readers}
         name = self.session.state.name(claim.reader) if claim.reader in ids else "somebody"
         who = "you, on another computer" if is_me else name
         return f"{who} ({claim.host}), last sign {describe_age(claim.age_s)} ago"
@@ -421,7 +421,7 @@ def _describe_making(mask: Path) -> dict[str, str]:
 def list_people(folder: Path) -> tuple[str, ...]:
     """Return the names in a study, to choose one's own from."""
     store = FolderStore(folder, review_folder())
-    return tuple(one.name for one in store.study.readers)
+    return tuple(reader.name for reader in store.study.readers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

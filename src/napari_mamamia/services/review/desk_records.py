@@ -147,14 +147,14 @@ def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
             by_reader.setdefault(reading.reader, []).append(reading)
     return tuple(
         ReaderRow(
-            state.name(one.reader_id),
-            one.roles,
-            sum(reading.state is CaseState.READ for reading in by_reader[one.reader_id]),
-            len(by_reader[one.reader_id]),
-            sum(reading.active_s for reading in by_reader[one.reader_id]),
+            state.name(reader.reader_id),
+            reader.roles,
+            sum(reading.state is CaseState.READ for reading in by_reader[reader.reader_id]),
+            len(by_reader[reader.reader_id]),
+            sum(reading.active_s for reading in by_reader[reader.reader_id]),
         )
-        for one in state.study.readers
-        if one.reader_id in by_reader
+        for reader in state.study.readers
+        if reader.reader_id in by_reader
     )
 
 
@@ -164,7 +164,7 @@ def list_dispute_rows(
     """Return these first, then what agrees, then what may be signed, each case once."""
     views = list(disputes)
     for place in (CaseState.READ, CaseState.ACCEPTED):
-        views += [one for one in state.cases if one.state is place]
+        views += [case for case in state.cases if case.state is place]
     return tuple(
         DisputeRow(
             view.key,
@@ -173,5 +173,5 @@ def list_dispute_rows(
             tell_reasons(form, view),
             state.name(view.adjudicator) if view.adjudicator else "",
         )
-        for view in {one.key: one for one in views}.values()
+        for view in {view.key: view for view in views}.values()
     )

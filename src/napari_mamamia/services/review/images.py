@@ -48,18 +48,18 @@ def _hold_images(
     case: StudyCase, name: str, known: frozenset[tuple[Path, int, int]], data_set: Path
 ) -> set[tuple[Path, int, int]]:
     stamps = set()
-    for number, one in enumerate(case.images):
+    for number, image in enumerate(case.images):
         text = f"Checking the images of {name}"
         report_progress(number, len(case.images), text)
-        path = data_set / one.name
+        path = data_set / image.name
         try:
             status = path.stat()
             stamp = (path, status.st_size, status.st_mtime_ns)
             with saying(text):  # the file's own name may tell what is hidden
-                is_same = stamp in known or sha256_of_large(path) == one.sha256
+                is_same = stamp in known or sha256_of_large(path) == image.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(
-                f"expected the images of {name} at {data_set}, but {one.name} cannot be "
+                f"expected the images of {name} at {data_set}, but {image.name} cannot be "
                 "read there: if they lie elsewhere on this computer, say where (Images… on page "
                 "Review)"
             ) from error

@@ -136,7 +136,7 @@ def open_dispute(desk: StudyDesk, case: str) -> Dispute:
     with desk.turn:
         desk.require_same_study()
         view = desk.session.state.case(case)
-        readings = [one for one in view.readings if one.hash and one.occasion == 0]
+        readings = [reading for reading in view.readings if reading.hash and reading.occasion == 0]
         if not readings:
             raise CaseError("expected a case that was read, but nobody has yet: wait for a reading")
         desk.require_images(case)
@@ -155,7 +155,7 @@ def _describe_dispute(
     study, me = desk.store.study, desk.reader.reader_id
     hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
     # By a hash: who is called A says nothing.
-    readings = sorted(readings, key=lambda one: one.hash)
+    readings = sorted(readings, key=lambda reading: reading.hash)
     shown = () if held else _load_readings(desk, readings, hides_names=hides_names)
     return Dispute(
         view.key,
@@ -176,11 +176,11 @@ def _load_readings(
     state = desk.session.state
     return tuple(
         ShownReading(
-            f"Reader {chr(ord('A') + at)}" if hides_names else state.name(one.reader),
-            one,
-            load_stored_labels(desk.store, one.mask),
+            f"Reader {chr(ord('A') + index)}" if hides_names else state.name(reading.reader),
+            reading,
+            load_stored_labels(desk.store, reading.mask),
         )
-        for at, one in enumerate(readings)
+        for index, reading in enumerate(readings)
     )
 
 
@@ -197,7 +197,7 @@ def load_first_look(desk: StudyDesk, task: Task) -> ShownReading | None:
         if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
             return None
         readings = state.case(task.case).readings
-        looks = [one for one in readings if one.occasion == task.occasion]
+        looks = [reading for reading in readings if reading.occasion == task.occasion]
         if not looks or looks[0].reader == task.reader or not looks[0].hash:
             return None
         return _load_readings(desk, looks[:1], hides_names=False)[0]
@@ -222,8 +222,8 @@ def list_differences(
     one, other = (_fill_mask(shown.labels, drawn) for shown in (first, second))
     agreement = compare_masks(one, other, drawn.grid)
     parts = [
-        Difference(part.kind is Agrees.MISSED, part.volume_mm3, part.distance_mm, part.voxel)
-        for part in agreement.errors
+        Difference(error.kind is Agrees.MISSED, error.volume_mm3, error.distance_mm, error.voxel)
+        for error in agreement.errors
     ]
     if by_distance:
         parts.sort(key=_rank_distance)
@@ -241,7 +241,7 @@ def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np
 def fuse_dispute(desk: StudyDesk, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
     """Return the consensus of all readings of a dispute by a rule; see `make_consensus`."""
     with desk.turn:
-        return make_consensus(desk.store, [one.reading for one in dispute.readings], rule)
+        return make_consensus(desk.store, [reading.reading for reading in dispute.readings], rule)
 
 
 def decide_dispute(
@@ -323,7 +323,9 @@ def _tell_choice(
         session.decide(case, None, "edited", reason, answers)
         return "edited"
     content, labels = read_mask(*saved), read_labels(saved[0])
-    parents = tuple(dict.fromkeys(one.reading.mask for one in dispute.readings if one.reading.mask))
+    parents = tuple(
+        dict.fromkeys(reading.reading.mask for reading in dispute.readings if reading.reading.mask)
+    )
     if consensus is not None and consensus.labels is not None:
         is_as_made = _is_same_mask(consensus.labels, labels)
         rule = str(consensus.rule)

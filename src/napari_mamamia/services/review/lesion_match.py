@@ -150,7 +150,7 @@ def _list_side(
 ) -> _Side:
     parts = parts_of(mask)
     order, rank = _rank_parts(parts)
-    held = {one.name: _find_ranks(one.voxels, mask, box, parts, rank) for one in anchors}
+    held = {anchor.name: _find_ranks(anchor.voxels, mask, box, parts, rank) for anchor in anchors}
     names = follow_numbers(held, range(order.size), order.size).names
     places = np.argwhere(mask)
     of_voxel = rank[parts.at(places)] if parts.n else np.zeros(0, dtype=np.intp)
@@ -164,12 +164,12 @@ def _list_side(
     centres_mm = grid.to_world_mm(centres) if order.size else np.zeros((0, 3))
     lesions = tuple(
         Lesion(
-            names[at],
-            float(n_voxels[at]) * grid.voxel_volume_mm3,
-            _as_point(centres_mm[at]),
-            _as_voxel(nearest[at]),
+            names[index],
+            float(n_voxels[index]) * grid.voxel_volume_mm3,
+            _as_point(centres_mm[index]),
+            _as_voxel(nearest[index]),
         )
-        for at in range(order.size)
+        for index in range(order.size)
     )
     return _Side(lesions, of_voxel, n_voxels, centres_mm, parts.n - order.size)
 
@@ -190,9 +190,9 @@ def _find_ranks(
     """Return the place by size of the part that each voxel lies in, -1 for none."""
     ranks = []
     for voxel in voxels:
-        at = np.subtract(voxel, box.start)
-        is_inside = bool(np.all((at >= 0) & (at < mask.shape))) and bool(mask[tuple(at)])
-        ranks.append(int(rank[parts.at(at[None])[0]]) if is_inside else -1)
+        index = np.subtract(voxel, box.start)
+        is_inside = bool(np.all((index >= 0) & (index < mask.shape))) and bool(mask[tuple(index)])
+        ranks.append(int(rank[parts.at(index[None])[0]]) if is_inside else -1)
     return ranks
 
 
@@ -312,11 +312,11 @@ def group_lesions(
         ones = {one.name: one for one in match.first}
         others = {one.name: one for one in match.second}
         lesions |= {(first, name): one for name, one in ones.items()}
-        lesions |= {(second, name): one for name, one in others.items()}
+        lesions |= {(second, name): other for name, other in others.items()}
         for pair in match.both:
             ends = ((first, pair.first), (second, pair.second))
             links.append(_rank_link(pair.dsc, ones[pair.first], others[pair.second], ends))
-    group: dict[_Member, tuple[_Member, ...]] = {one: (one,) for one in lesions}
+    group: dict[_Member, tuple[_Member, ...]] = {lesion: (lesion,) for lesion in lesions}
     for *_, (one_lesion, other_lesion) in sorted(links):
         members, others_there = group[one_lesion], group[other_lesion]
         if not {reader for reader, _ in members} & {reader for reader, _ in others_there}:
@@ -324,7 +324,7 @@ def group_lesions(
                 group[lesion] = (*members, *others_there)
     in_order = sorted(
         {frozenset(members) for members in group.values()},
-        key=lambda members: min(_rank_lesion(lesions[one], one) for one in members),
+        key=lambda members: min(_rank_lesion(lesions[member], member) for member in members),
     )
     names: dict[str, dict[str, str]] = {reader: {} for reader, _ in lesions}
     for number, lesion_group in enumerate(in_order, start=1):
@@ -352,8 +352,8 @@ def join_lesions(
             names[name] = number
     n_known = max((int(one) for each in numbers.values() for one in each.values()), default=0)
     own_lesions = next((match.first for match in matches.values()), ())
-    rest = [one.name for one in own_lesions if one.name not in names]
-    return names | {name: str(n_known + at) for at, name in enumerate(rest, start=1)}
+    rest = [lesion.name for lesion in own_lesions if lesion.name not in names]
+    return names | {name: str(n_known + index) for index, name in enumerate(rest, start=1)}
 
 
 def _rank_link(dsc: float, one: Lesion, other: Lesion, ends: tuple[_Member, _Member]) -> _Link:

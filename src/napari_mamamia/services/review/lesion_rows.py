@@ -112,7 +112,7 @@ def list_lesions(
 
 def _list_lost(shown: ShownReading, lesions: tuple[Lesion, ...]) -> tuple[str, ...]:
     described = parse_answers_text(shown.reading.answers).described
-    return tuple(sorted(described - {one.name for one in lesions}, key=rank_name))
+    return tuple(sorted(described - {lesion.name for lesion in lesions}, key=rank_name))
 
 
 def _list_rows(
@@ -132,7 +132,7 @@ def _list_rows(
         answers = pair_categories(
             first.reading.answers, second.reading.answers, {pair.first: pair.second}
         )
-        about = (one for one in answers if one.key.partition("@")[2] == pair.first)
+        about = (answer for answer in answers if answer.key.partition("@")[2] == pair.first)
         yield _make_row(
             ones[pair.first],
             others[pair.second],

@@ -124,7 +124,7 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
         calls = (one.reader_id, one.name, state.name(one.reader_id))
         if case_key(who.strip()) in map(case_key, calls):
             return one
-    names = ", ".join(state.name(one.reader_id) for one in state.study.readers)
+    names = ", ".join(state.name(reader.reader_id) for reader in state.study.readers)
     raise CaseError(f"expected a name of the study, got {who!r}: it has {names}")
 
 
@@ -140,8 +140,8 @@ def is_possible(state: ReviewState, task: Task) -> bool:
         return False
     if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
         return True
-    looks = [one for one in view.readings if one.occasion == task.occasion]
-    before = looks[: [one.reader for one in looks].index(task.reader)]
+    looks = [reading for reading in view.readings if reading.occasion == task.occasion]
+    before = looks[: [look.reader for look in looks].index(task.reader)]
     return all(one.state is CaseState.READ for one in before)
 
 
@@ -170,9 +170,9 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
         If the reader has none with these digits: then it is somebody else's.
     """
     spoken = "".join(digits.split()).lower()
-    for one in state.keys:
-        if one.reader == reader_id and short_key(one.key).replace(" ", "") == spoken:
-            return one.key
+    for key in state.keys:
+        if key.reader == reader_id and short_key(key.key).replace(" ", "") == spoken:
+            return key.key
     raise CaseError(
         f"expected the 16 digits of a key of {state.name(reader_id)}, got {digits!r}: ask again by "
         "voice; if they differ the key is not that person's"
@@ -189,7 +189,7 @@ def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str
     """
     if digits:
         return find_key(state, reader_id, digits)
-    keys = [one.key for one in state.keys if one.reader == reader_id and not one.ended]
+    keys = [key.key for key in state.keys if key.reader == reader_id and not key.ended]
     if len(keys) != 1:
         some = ", ".join(map(short_key, keys)) or "none"
         raise CaseError(
@@ -207,5 +207,7 @@ def find_subject(
         is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
         return view.decision if is_there else None
     mine = (reader_id, occasion)
-    own_readings = [one for one in view.readings if (one.reader, one.occasion) == mine]
+    own_readings = [
+        reading for reading in view.readings if (reading.reader, reading.occasion) == mine
+    ]
     return own_readings[0] if own_readings else None

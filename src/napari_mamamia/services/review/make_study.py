@@ -95,9 +95,11 @@ def draft_study(
     if order is not None:
         case_ids = order_cases(order, case_ids)
     data_set = opened.data_set
-    files = [data_set.case(one) for one in case_ids] or list(data_set.cases)
-    usable = [one for one in files if not one.problems]
-    left_out = [f"{one.case_id} is left out: {one.problems[0]}" for one in files if one.problems]
+    files = [data_set.case(case_identifier) for case_identifier in case_ids] or list(data_set.cases)
+    usable = [file for file in files if not file.problems]
+    left_out = [
+        f"{file.case_id} is left out: {file.problems[0]}" for file in files if file.problems
+    ]
     notes = []
     unknown = sorted(set(honeypots) - {one.case_id for one in usable})
     if unknown:
@@ -106,7 +108,7 @@ def draft_study(
         )
     readers = name_people(people)
     cases = tuple(_print_cases(opened, usable, plan))
-    ids = [one.reader_id for one in readers if Role.READER in one.roles]
+    ids = [reader.reader_id for reader in readers if Role.READER in reader.roles]
     keys = [case.key for case in cases]
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
@@ -114,12 +116,12 @@ def draft_study(
             "not all readers are connected by cases that they share: agreement cannot be told "
             "from the difficulty of the cases; take more cases or fewer readers"
         )
-    if plan.blinding.hides(Hidden.SITE) and not any(one.site for one in cases):
+    if plan.blinding.hides(Hidden.SITE) and not any(case.site for case in cases):
         notes.append(
             "the site is hidden, and the data set says of no case where it comes from: cases go by "
             "numbers all the same"
         )
-    if sum(Role.LEAD in one.roles for one in readers) == 1:
+    if sum(Role.LEAD in reader.roles for reader in readers) == 1:
         notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
     study = Study(
         secrets.token_hex(8),
@@ -167,7 +169,7 @@ def freeze_study(
             f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
             f"cannot be ({draft.left_out[0]}): mend the files, or freeze without them on purpose"
         )
-    ids = {case_key(one.name): one.reader_id for one in draft.study.readers}
+    ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
     bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
     study = replace(draft.study, lead_keys=bound)
     return Share(folder).run(partial(_write_frozen, draft.texts, study))
@@ -264,9 +266,9 @@ def _print_cases(
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
         # In the order of the ids those of a site would have neighbouring numbers.
-        by_hash = sorted(files, key=lambda one: _hash_seeded(plan.seed, one.case_id))
+        by_hash = sorted(files, key=lambda file: _hash_seeded(plan.seed, file.case_id))
         numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
-        keys = [numbers[one.case_id] for one in files]
+        keys = [numbers[file.case_id] for file in files]
     for number, one in enumerate(files, start=1):
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)

@@ -71,7 +71,7 @@ def look_at_quality(desk: StudyDesk) -> QualityLook | None:
         marks = list_marks(desk.session.state, queue)
     capture = follow_capture(queue, marks)
     rows = tuple(QualityRow(one.case_id, one.why, marks.get(one.case_id)) for one in queue.places)
-    points = tuple((one.n_read, one.n_errors) for one in capture.points)
+    points = tuple((point.n_read, point.n_errors) for point in capture.points)
     return QualityLook(rows, points, describe_capture(capture))
 
 

@@ -105,7 +105,7 @@ def plan_study(wish: StudyWish) -> StudyDraft:
             seed=wish.seed,
         )
     with _name_field("cases"):
-        case_ids = choose_cases([one.case_id for one in opened.data_set.cases], wish.cases)
+        case_ids = choose_cases([case.case_id for case in opened.data_set.cases], wish.cases)
     with _name_field("honeypots"):
         pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
         _require_pots(opened, case_ids, pots)
@@ -154,7 +154,7 @@ def list_case_ids(data_set: Path) -> tuple[str, ...]:
     """Return the ids of a data set's cases, those that cannot be read too. Errors as above."""
     with _name_field("data_set"):
         opened = Share(data_set).run(open_data_set)
-        return tuple(one.case_id for one in opened.data_set.cases)
+        return tuple(case.case_id for case in opened.data_set.cases)
 
 
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -176,14 +176,16 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
     there = set(case_ids)
     chosen: set[str] = set()
     for pattern in patterns:
-        fits = {pattern} & there or {one for one in case_ids if fnmatchcase(one, pattern)}
+        fits = {pattern} & there or {
+            case_identifier for case_identifier in case_ids if fnmatchcase(case_identifier, pattern)
+        }
         if not fits:
             raise CaseError(
                 f"expected cases of the data set, got {pattern!r}, which none of its "
                 f"{len(case_ids)} is: check the spelling; * stands for any letters"
             )
         chosen |= fits
-    return tuple(one for one in case_ids if one in chosen)
+    return tuple(case_identifier for case_identifier in case_ids if case_identifier in chosen)
 
 
 def split_cases(text: str) -> tuple[str, ...]:
@@ -202,7 +204,7 @@ def split_cases(text: str) -> tuple[str, ...]:
 
 def join_cases(case_ids: Sequence[str]) -> str:
     """Return ids as one line that `split_cases` reads."""
-    marked = (f'"{one.replace(chr(34), chr(34) * 2)}"' for one in case_ids)
+    marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
     pairs = zip(case_ids, marked, strict=True)
     return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
 
@@ -239,18 +241,18 @@ def _check_people(wish: StudyWish) -> None:
 
 
 def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[str]) -> None:
-    usable = {one.case_id for one in opened.data_set.cases if not one.problems}
-    for one in pots:
-        if one not in usable or (case_ids and one not in case_ids):
+    usable = {case.case_id for case in opened.data_set.cases if not case.problems}
+    for pot in pots:
+        if pot not in usable or (case_ids and pot not in case_ids):
             raise CaseError(
-                f"expected honeypots among the cases of the study, got {one!r}: check the list"
+                f"expected honeypots among the cases of the study, got {pot!r}: check the list"
             )
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
     """Return who would read what, when readings disagree, and what to know, in lines."""
     study, deal = draft.study, draft.deal
-    names = {one.reader_id: one.name for one in study.readers}
+    names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
     lines = [f"{len(study.cases)} case(s)"]
     for one in study.readers:
@@ -260,7 +262,7 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
         lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
     if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
         lines += [f"{names[a]} and {names[b]} share {count} case(s)" for a, b, count in deal.pairs]
-    sites = Counter(one.site for one in study.cases if one.site)
+    sites = Counter(case.site for case in study.cases if case.site)
     if sites:
         counts = ", ".join(f"{site} {count}" for site, count in sorted(sites.items()))
         lines.append(f"Sites: {counts}")

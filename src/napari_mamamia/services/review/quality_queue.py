@@ -74,7 +74,7 @@ def make_queue(
     cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
     queue = order_queue(cases, seed, random_share)
     strangers = sorted(set(more) - {row.case_id for row in rows})
-    notes = [f"{one} is in {signs} and has no score: left out" for one in strangers[:5]]
+    notes = [f"{stranger} is in {signs} and has no score: left out" for stranger in strangers[:5]]
     if len(strangers) > len(notes):
         notes.append(f"and {len(strangers) - len(notes)} more")
     report_progress(1, 2, "Writing the queue")
@@ -108,14 +108,14 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
     columns = ("place", "case_id", "part", "rank", "draw", "why")
     rows = [
         (
-            float(place),
+            float(index),
             one.case_id,
             "random" if one.is_random else "disagreement",
             float(one.rank),
             float(one.draw),
             one.why,
         )
-        for place, one in enumerate(queue.places, start=1)
+        for index, one in enumerate(queue.places, start=1)
     ]
     write_flat_table(columns, rows, len(rows), table, overwrite=overwrite)
     write_text_atomically(record, queue_text(queue), overwrite=overwrite)

@@ -70,8 +70,8 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
             )
         lost = {one.case_id for one in broken}
         unsigned = tuple(
-            one.case_id
-            for one in accepted.cases
-            if one.view.state is not CaseState.SIGNED and one.case_id not in lost
+            case.case_id
+            for case in accepted.cases
+            if case.view.state is not CaseState.SIGNED and case.case_id not in lost
         )
         yield AcceptedReference(folder, n_cases, unsigned, accepted.others, tuple(broken))

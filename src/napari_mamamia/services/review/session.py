@@ -79,11 +79,15 @@ class ReviewSession:
         self.problems: tuple[EventProblem, ...] = ()
         self.state = self.refresh()
         self.reader = find_person(self.state, who)
-        bound = (one.key for one in store.study.lead_keys if one.reader == self.reader.reader_id)
+        bound = (
+            lead_key.key
+            for lead_key in store.study.lead_keys
+            if lead_key.reader == self.reader.reader_id
+        )
         adopt_lead_key(home, self.key_file, bound)
         self._claims: dict[str, Claim] = {}
         self._has_entered = False
-        self._is_proven = not any(one.counts for one in self._list_keys())
+        self._is_proven = not any(key.counts for key in self._list_keys())
 
     @property
     def n_unsent(self) -> int:
@@ -148,7 +152,7 @@ class ReviewSession:
                 "was made, bring a copy of the file from there, or give your own name"
             )
         public = read_public_key(self.key_file)
-        if not any(one.key == public and one.counts for one in self._list_keys()):
+        if not any(key.key == public and key.counts for key in self._list_keys()):
             raise CaseError(
                 f"expected the key of {name} that counts, but the one on this computer does not: "
                 "let a lead countersign it, or work where the other one is"
@@ -156,7 +160,7 @@ class ReviewSession:
         return public
 
     def _list_keys(self) -> Iterator[KeyView]:
-        return (one for one in self.state.keys if one.reader == self.reader.reader_id)
+        return (key for key in self.state.keys if key.reader == self.reader.reader_id)
 
     # -------------------------------------------------------------------- looking
 
@@ -217,7 +221,7 @@ class ReviewSession:
         hides = self.blinding(case).hides(Hidden.OTHER_READERS)
         mine = self.reader.reader_id
         view = self.state.case(case)
-        return tuple(one for one in view.readings if not hides or one.reader == mine)
+        return tuple(reading for reading in view.readings if not hides or reading.reader == mine)
 
     # -------------------------------------------------------------------- reading
 
@@ -255,10 +259,10 @@ class ReviewSession:
 
     def keep_claims(self) -> tuple[Claim, ...]:
         """Say that one is still at it; return the claims that somebody else took meanwhile."""
-        lost = [one for one in self._claims.values() if not self.store.renew(one)]
-        for one in lost:
+        claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
+        for one in claims:
             self._claims.pop(one.place)
-        return tuple(lost)
+        return tuple(claims)
 
     def start(self, task: Task) -> Event:
         """Say that the work on a claimed task begins."""
@@ -325,7 +329,7 @@ class ReviewSession:
     def compare(self, case: str) -> Event | None:
         """Compare the readings of a case where all are done and nobody has; None otherwise."""
         view = self.refresh().case(case)
-        first = [one for one in view.readings if one.occasion == 0]
+        first = [reading for reading in view.readings if reading.occasion == 0]
         if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
             return None
         difference = compare_readings(self.store, first, self.state.study.plan.triggers)
@@ -473,7 +477,9 @@ class ReviewSession:
     # ---------------------------------------------------------------------- inner
 
     def _is_given(self, case: str) -> bool:
-        return any(one.reader == self.reader.reader_id for one in self.state.case(case).readings)
+        return any(
+            reading.reader == self.reader.reader_id for reading in self.state.case(case).readings
+        )
 
     def let_go_of_case(self, case: str) -> None:
         """Let another judge have a case."""
@@ -483,7 +489,7 @@ class ReviewSession:
         self._release_places(f"{task.case}.", f".{task.reader}.{task.occasion}")
 
     def _release_places(self, prefix: str, suffix: str) -> None:
-        for place in [one for one in self._claims if one.startswith(prefix)]:
+        for place in [claim for claim in self._claims if claim.startswith(prefix)]:
             if place.endswith(suffix):
                 self.store.release(self._claims.pop(place))
 

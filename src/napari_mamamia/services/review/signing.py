@@ -75,26 +75,28 @@ def look_at_signing(desk: StudyDesk) -> SigningLook:
     with desk.turn:
         state, me = desk.session.state, desk.reader
         public = _read_own_key(desk)
-        counts = any(one.key == public and one.counts for one in state.keys)
+        counts = any(key.key == public and key.counts for key in state.keys)
         waiting: tuple[str, ...] = ()
         if Role.LEAD in me.roles:
-            open_keys = (one.reader for one in state.keys if not one.by and not one.ended)
-            names = dict.fromkeys(one for one in open_keys if one != me.reader_id)
+            open_keys = (key.reader for key in state.keys if not key.by and not key.ended)
+            names = dict.fromkeys(open_key for open_key in open_keys if open_key != me.reader_id)
             waiting = tuple(map(state.name, names))
-        things = sorted(_list_things(desk, state), key=lambda one: list(Meaning).index(one.meaning))
+        things = sorted(
+            _list_things(desk, state), key=lambda thing: list(Meaning).index(thing.meaning)
+        )
         digits = short_key(public) if public else ""
-        ended = next((one.ended for one in state.keys if one.key == public), "")
+        ended = next((key.ended for key in state.keys if key.key == public), "")
         endable = tuple(_list_endable(desk, state, public))
         return SigningLook(digits, counts, tuple(things), waiting, ended, endable)
 
 
 def _list_endable(desk: StudyDesk, state: ReviewState, public: str) -> Iterator[EndableKey]:
     """Yield what may be ended: one's own key here, and all others by a lead who has a key."""
-    open_keys = [one for one in state.keys if not one.ended]
-    for one in open_keys:
-        if one.key == public:
-            yield EndableKey(one.reader, one.key, f"{short_key(one.key)} (yours)")
-    has_word = any(one.key == public and one.by for one in state.keys)
+    open_keys = [key for key in state.keys if not key.ended]
+    for open_key in open_keys:
+        if open_key.key == public:
+            yield EndableKey(open_key.reader, open_key.key, f"{short_key(open_key.key)} (yours)")
+    has_word = any(key.key == public and key.by for key in state.keys)
     if Role.LEAD not in desk.reader.roles or not has_word:
         return
     for one in open_keys:
@@ -114,11 +116,11 @@ def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
     me = desk.reader.reader_id
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
-        for one in view.readings:
-            is_open = one.reader == me and one.state is CaseState.READ
-            if is_open and not _is_signed(view, me, Meaning.AUTHOR, one):
-                text = f"{case_id} · your reading of {one.at[:10]}"
-                yield Signable(view.key, case_id, Meaning.AUTHOR, text, one.occasion)
+        for reading in view.readings:
+            is_open = reading.reader == me and reading.state is CaseState.READ
+            if is_open and not _is_signed(view, me, Meaning.AUTHOR, reading):
+                text = f"{case_id} · your reading of {reading.at[:10]}"
+                yield Signable(view.key, case_id, Meaning.AUTHOR, text, reading.occasion)
         decision = view.decision
         if decision is None or view.state not in _SIGNED_STATES or not _may_judge(desk, view):
             continue
@@ -130,7 +132,7 @@ def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
 
 def _may_judge(desk: StudyDesk, view: CaseView) -> bool:
     """Whether this person may sign what was decided: a judge, or who had the second look."""
-    looks = [one.reader for one in view.readings if one.occasion == 0]
+    looks = [reading.reader for reading in view.readings if reading.occasion == 0]
     is_second_look = desk.store.study.plan.mode is ReadingMode.SECOND_LOOK
     return desk.is_judge or (is_second_look and looks[-1:] == [desk.reader.reader_id])
 
@@ -140,19 +142,19 @@ def _is_signed(
 ) -> bool:
     """Whether this stands signed by somebody so; a change after it has to be signed anew."""
     return any(
-        (one.reader, one.meaning, one.subject) == (reader, meaning, subject.hash)
-        for one in view.signatures
+        (signature.reader, signature.meaning, signature.subject) == (reader, meaning, subject.hash)
+        for signature in view.signatures
     )
 
 
 def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -> str:
     """Return what was decided, by whom; whose reading it was stays hidden where readers are."""
     choice = decision.choice
-    if choice in {one.reader_id for one in state.study.readers}:
+    if choice in {reader.reader_id for reader in state.study.readers}:
         is_hidden = state.study.plan.blinding.hides(Hidden.OTHER_READERS)
         choice = "a reading" if is_hidden else f"the reading of {state.name(choice)}"
     text = f"{choice}, by {state.name(decision.reader)}"
-    judged = [one for one in view.signatures if one.meaning is not Meaning.AUTHOR]
+    judged = [signature for signature in view.signatures if signature.meaning is not Meaning.AUTHOR]
     by = "; ".join(f"{one.name} ({one.meaning})" for one in judged)
     return f"{text}; signed by {by}" if by else text
 
@@ -170,9 +172,9 @@ def sign_things(desk: StudyDesk, things: Sequence[Signable], passphrase: str) ->
     if not desk.has_key:
         raise CaseError("expected your key on this computer, got none: make your key first")
     needs = ""
-    for n_before, one in enumerate(things):
-        report_progress(n_before, len(things), f"Signing {one.case_id}")
-        needs = desk.sign(one.case, one.meaning, passphrase, one.occasion)
+    for n_before, thing in enumerate(things):
+        report_progress(n_before, len(things), f"Signing {thing.case_id}")
+        needs = desk.sign(thing.case, thing.meaning, passphrase, thing.occasion)
     signed = f"{len(things)} signature{'s' * (len(things) != 1)}"
     if needs:
         look = look_at_signing(desk)

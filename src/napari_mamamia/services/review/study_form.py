@@ -87,17 +87,17 @@ def load_study_queue(folder: Path, study: Study) -> Queue | None:
 def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...]:
     """Return the frozen files that are no longer as they were: (name, in words)."""
     changed = []
-    for one in study.files:
+    for file in study.files:
         try:
-            _require_same(folder, study, one.name)
+            _require_same(folder, study, file.name)
         except FormatError as error:
-            changed.append((one.name, str(error)))
+            changed.append((file.name, str(error)))
     return tuple(changed)
 
 
 def _require_same(folder: Path, study: Study, name: str) -> bool:
     """Return whether the study has such a file; raise where it is not the one it began with."""
-    digits = next((one.sha256 for one in study.files if one.name == name), "")
+    digits = next((file.sha256 for file in study.files if file.name == name), "")
     if not digits:
         return False
     digest = sha256_of(folder / name)

@@ -67,12 +67,12 @@ def require_sight(
         If the study is blind and nobody says who asks, or that person needs a reason and gives
         none, the key is not on this computer, or the passphrase is not the one of the key.
     """
-    shown = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
-    if not shown.is_blind:
+    blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if not blinding.is_blind:
         return
     if not who.strip():
         why = "the site is hidden in this study"
-        if shown.hides(Hidden.OTHER_READERS):
+        if blinding.hides(Hidden.OTHER_READERS):
             why = "readers of this study do not see each other"
         raise CaseError(
             f"expected the name of the person who asks, since {why}, got none: give it",
@@ -96,6 +96,6 @@ def require_sight(
 
 def note_sight(session: ReviewSession, text: str) -> None:
     """Note for everybody that somebody sees what all readers of a blind study did, and why."""
-    shown = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
-    if shown.is_blind:
-        session.add_to_study(Act.UNBLIND, text=text, shown=list(shown.names))
+    blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if blinding.is_blind:
+        session.add_to_study(Act.UNBLIND, text=text, shown=list(blinding.names))

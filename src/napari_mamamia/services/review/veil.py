@@ -65,8 +65,8 @@ class Veil:
         ids = sorted(self.names, key=len, reverse=True)
         sites = sorted(self.sites, key=len, reverse=True)
         # An id counts as a whole, a site also as the beginning of other words: DUKE_001_0000.
-        parts = [rf"(?<![0-9A-Za-z]){re.escape(one)}(?![0-9A-Za-z])" for one in ids]
-        parts += [rf"(?<![0-9A-Za-z]){re.escape(one)}(?![a-z])" for one in sites]
+        parts = [rf"(?<![0-9A-Za-z]){re.escape(identifier)}(?![0-9A-Za-z])" for identifier in ids]
+        parts += [rf"(?<![0-9A-Za-z]){re.escape(site)}(?![a-z])" for site in sites]
         return re.compile("|".join(parts), re.IGNORECASE)
 
 

@@ -27,7 +27,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
         If there is no key of the lead on this computer.
     """
     own_key = read_public_key(lead.key_file)
-    if not any(one.key == own_key and one.counts for one in lead.refresh().keys):
+    if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
         raise CaseError(
             "expected a lead's key that counts, but yours does not: another lead has to "
             "countersign it first"
@@ -111,8 +111,10 @@ def revoke(
     session.add_to_study(Act.REVOKE, seen, **body, **more)
     after = session.refresh()
     view = next(one for one in after.keys if one.key == key)
-    signatures = [one for case in after.cases for one in case.signatures if one.key == key]
-    n_standing = sum(one.counts for one in signatures)
+    signatures = [
+        signature for case in after.cases for signature in case.signatures if signature.key == key
+    ]
+    n_standing = sum(signature.counts for signature in signatures)
     return KeyEnding(bool(view.ended), n_standing, len(signatures) - n_standing, view.against)
 
 
@@ -143,7 +145,7 @@ def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: 
     if key == own_key:
         return target
     is_lead = Role.LEAD in session.reader.roles
-    mine = next((one for one in state.keys if one.key == own_key), None)
+    mine = next((key for key in state.keys if key.key == own_key), None)
     # A lead whose key another lead has ended may answer: else who is quicker would win.
     roles = state.study.reader(target.reader).roles
     is_answer = mine is not None and bool(mine.by) and Role.LEAD in roles
@@ -181,10 +183,19 @@ def _list_standing(
         for digest, event in by_hash.items()
         if event.body.get("act") in KEY_ACTS and event.body.get("by") == target.key
     }
-    mine = [one for case in state.cases for one in case.signatures if one.key == target.key]
+    mine = [
+        signature
+        for case in state.cases
+        for signature in case.signatures
+        if signature.key == target.key
+    ]
     if not moment:
         return tuple(sorted({one.hash for one in mine if one.counts} | (words - refused)))
-    others = (one for one in by_hash.values() if one.reader != target.reader and one.at <= moment)
-    proven = list_past(by_hash, (one.hash for one in others))
+    others = (
+        by_hash
+        for by_hash in by_hash.values()
+        if by_hash.reader != target.reader and by_hash.at <= moment
+    )
+    proven = list_past(by_hash, (other.hash for other in others))
     fit = {one.hash for one in mine} | words
     return tuple(sorted(one for one in fit & proven if by_hash[one].at <= moment))

@@ -134,7 +134,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
     if cohort is None:
         return ()
     scored_ids = result.scores.case_ids if result else ()
-    places = {case_id: place for place, case_id in enumerate(ids)}
+    places = {case_id: index for index, case_id in enumerate(ids)}
     rows = np.array([places[case_id] for case_id in scored_ids], dtype=np.intp)
     others = sorted(set(ids).difference(scored_ids), key=places.__getitem__)
     other_rows = np.array([places[case_id] for case_id in others], dtype=np.intp)

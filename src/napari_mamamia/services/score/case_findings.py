@@ -44,7 +44,7 @@ def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
     by_key: dict[str, dict[str, str]] = {}
     for tag in tags:
         by_key.setdefault(case_key(tag.case_id), {})[tag.tag.casefold()] = tag.tag
-    order = {tag: place for place, tag in enumerate(KNOWN_TAGS)}
+    order = {tag: index for index, tag in enumerate(KNOWN_TAGS)}
 
     def listed(key: str) -> tuple[str, ...]:
         case_tags = by_key.get(key, {}).values()
@@ -68,7 +68,7 @@ def _with_several(
     named: Sequence[Sequence[str]],
 ) -> CaseTable:
     """Put a property with several values for each row into the table."""
-    places = {value: place for place, value in enumerate(values)}
+    places = {value: index for index, value in enumerate(values)}
     bits = np.zeros(len(named), dtype=np.uint64)
     texts = list(table.plain_texts)
 

@@ -41,7 +41,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
     absent = [field for field in empty if field not in choice.absent]
     if not absent and seen.cohort is not None:
         return ClinicalLook(text)
-    proposed = {one.field: one for one in seen.proposals}
+    proposed = {proposal.field: proposal for proposal in seen.proposals}
     if seen.cohort is None and "case_id" not in proposed:
         return ClinicalLook(text, "Name the column of case ids case_id or patient_id.")
     if not seen.proposals:
@@ -51,7 +51,8 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
             text, message, choice.with_names(dict.fromkeys(absent)), "Score without it"
         )
     lines = [
-        f"{_spell_field(one.field)}: “{one.column}” for {one.reason}" for one in seen.proposals
+        f"{_spell_field(proposal.field)}: “{proposal.column}” for {proposal.reason}"
+        for proposal in seen.proposals
     ]
     none = [field for field in absent if field not in proposed]
     lines += [f"{_spell_field(field)}: no column, so no fairness over it" for field in none]

@@ -139,7 +139,7 @@ def _make_rank_table(comparison: ModelComparison) -> ReportTable:
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
     titles = [ends.get(k, f"{sweep.weights[at]:g}") for k, at in enumerate(places)]
     rows = tuple(
-        Row((name, *(number(float(sweep.ranks[row, at]), 0) for at in places)))
+        Row((name, *(number(float(sweep.ranks[row, index]), 0) for index in places)))
         for row, name in enumerate(sweep.names)
     )
     columns = (Column("Model", is_number=False), *(Column(title) for title in titles))
@@ -180,7 +180,9 @@ def _narrow_table(table: ReportTable) -> ReportTable:
 
 def _make_excluded_table(model: ModelScores) -> ReportTable:
     columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
-    rows = tuple(Row((one.case_id, one.reason)) for one in model.failures[:_SHOWN_EXCLUDED])
+    rows = tuple(
+        Row((failure.case_id, failure.reason)) for failure in model.failures[:_SHOWN_EXCLUDED]
+    )
     more = len(model.failures) - len(rows)
     notes = (f"and {more} more: see the case table",) if more else ()
     return ReportTable(f"{len(model.failures)} cases with a problem", columns, rows, notes)

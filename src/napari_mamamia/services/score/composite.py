@@ -49,7 +49,7 @@ def make_composite(
 
     Without a clinical table it is the performance alone.
     """
-    places = {case_id: at for at, case_id in enumerate(cases)}
+    places = {case_id: index for index, case_id in enumerate(cases)}
     parts = []
     for model in models:
         counted = count_model(model)
@@ -59,7 +59,9 @@ def make_composite(
         if cohort is not None:
             people = matched(counted.case_ids, cohort)
             groupings = group_cases(counted.case_ids, people, rules)
-        columns = np.array([places[one] for one in counted.case_ids], dtype=np.intp)
+        columns = np.array(
+            [places[case_identifier] for case_identifier in counted.case_ids], dtype=np.intp
+        )
         parts.append((columns, counted, groupings, weight))
 
     def score(weights: Weights) -> NDArray[np.float64]:
@@ -100,9 +102,9 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
     the clinical rows that their score was made with are not there.
     """
     scored = [
-        one
-        for one in models
-        if one.segmentation and not np.isnan(one.segmentation.cohort.ranking_score)
+        model
+        for model in models
+        if model.segmentation and not np.isnan(model.segmentation.cohort.ranking_score)
     ]
     if len(scored) < 2 or not n_resamples:
         return None
@@ -134,7 +136,11 @@ def rank_response_models(
     models: Sequence[ModelScores], n_resamples: int, seed: int
 ) -> ResponseRanking | None:
     """Return the ranking of response models on the same cases; None where they have others."""
-    named = [NamedPredictions(one.name, one.response.predictions) for one in models if one.response]
+    named = [
+        NamedPredictions(model.name, model.response.predictions)
+        for model in models
+        if model.response
+    ]
     if len(named) < 2 or len({one.predictions.case_ids for one in named}) > 1:
         return None
     case_ids, cohort = named[0].predictions.case_ids, models[0].cohort
@@ -150,7 +156,9 @@ def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
 
     Whoever leaves hard cases out has the better numbers on the rest.
     """
-    answered = {one.name: set(one.response.predictions.case_ids) for one in models if one.response}
+    answered = {
+        model.name: set(model.response.predictions.case_ids) for model in models if model.response
+    }
     every = set().union(*answered.values())
     lacking = {name: sorted(every - cases) for name, cases in answered.items() if cases != every}
     if not lacking:

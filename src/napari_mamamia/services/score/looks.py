@@ -150,7 +150,10 @@ def look_for_contrast(
         masks, case_images = read_pair(pairs[case_id], settings.label), by_key[case_key(case_id)]
         return look_at_case(case_id, masks, case_images, settings.profile, settings.label_value)
 
-    batch = for_each_case([one for one in case_ids if case_key(one) in by_key], work)
+    batch = for_each_case(
+        [case_identifier for case_identifier in case_ids if case_key(case_identifier) in by_key],
+        work,
+    )
     return batch.results
 
 

@@ -122,8 +122,10 @@ def score_models(
 def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
     """Return a model with its own score under each composite, ranks as in the comparison."""
     composites = tuple(
-        replace(one, scores=tuple(score for score in one.scores if score.name == model.name))
-        for one in comparison.composites
+        replace(
+            composite, scores=tuple(score for score in composite.scores if score.name == model.name)
+        )
+        for composite in comparison.composites
     )
     return replace(model, composites=composites)
 

@@ -149,8 +149,8 @@ def composites_content(composites: Sequence[CompositeResult]) -> Content:
         return {}
     return {
         "composites": [
-            {"name": one.name, "definition": one.definition, "models": one.scores}
-            for one in composites
+            {"name": composite.name, "definition": composite.definition, "models": composite.scores}
+            for composite in composites
         ]
     }
 
@@ -364,8 +364,8 @@ def comparison_content(comparison: ModelComparison) -> Content:
             "ends": {"0": first, "1": last},
             "weights_of_fairness": sweep.weights,
             "models": [
-                {"name": name, "scores": sweep.scores[place], "ranks": sweep.ranks[place]}
-                for place, name in enumerate(sweep.names)
+                {"name": name, "scores": sweep.scores[index], "ranks": sweep.ranks[index]}
+                for index, name in enumerate(sweep.names)
             ],
         },
         "baseline": comparison.baseline or None,

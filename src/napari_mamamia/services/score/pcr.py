@@ -89,7 +89,7 @@ def response_model(
 
 def _say_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
     """Say how many labelled cases of the whole clinical table the predictions do not answer."""
-    labelled = {case_key(one.case_id) for one in cohort.records if one.pcr is not None}
+    labelled = {case_key(record.case_id) for record in cohort.records if record.pcr is not None}
     n_lacking = len(labelled - {case_key(row.case_id) for row in rows})
     if not n_lacking:
         return ()

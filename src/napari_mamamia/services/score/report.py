@@ -128,7 +128,7 @@ def _summarise_models(
     responses = rank_response_models(models, n_resamples, seed)
     if responses is None:
         return content
-    results = [(one.name, one.response) for one in models if one.response is not None]
+    results = [(model.name, model.response) for model in models if model.response is not None]
     ranks = RankedModels(responses.names, responses.method, responses.n_draws)
     return replace(content, ranks=ranks, summary=answer_responses(responses, results))
 
@@ -183,6 +183,6 @@ def picture_pair(
         return []
     turned = laid_on(reference, prediction, settings.profile)
     # one grid for both: official-code compares arrays of equal shape whatever their affine
-    shown = LabelMap(reference.grid, turned.box, turned.crop)
-    masks = (reference.mask(settings.label_value), shown.mask(settings.label_value))
+    label_map = LabelMap(reference.grid, turned.box, turned.crop)
+    masks = (reference.mask(settings.label_value), label_map.mask(settings.label_value))
     return [picture_of(case_id, *masks, model=model)]

@@ -170,9 +170,9 @@ def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool
     """Give the box and voxels of each connected part."""
     labelled: Any
     labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
-    for number, place in enumerate(ndimage.find_objects(labelled), start=1):
-        start, stop = zip(*((s.start, s.stop) for s in place), strict=True)
-        yield Box(start, stop), labelled[place] == number
+    for number, object_ in enumerate(ndimage.find_objects(labelled), start=1):
+        start, stop = zip(*((s.start, s.stop) for s in object_), strict=True)
+        yield Box(start, stop), labelled[object_] == number
 
 
 def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], grid: Grid) -> float:
@@ -195,6 +195,6 @@ def _describe_error(
     distance_mm: float,
 ) -> ErrorPart:
     middle = middle_voxel(np.argwhere(part), grid)
-    z, y, x = (sum(at) for at in zip(middle, own_box.start, box.start, strict=True))
+    z, y, x = (sum(index) for index in zip(middle, own_box.start, box.start, strict=True))
     volume_mm3 = size * float(np.prod(grid.spacing_mm))
     return ErrorPart(kind, volume_mm3, (z, y, x), distance_mm)

@@ -400,7 +400,7 @@ def _score_cases(
         store=store,
         existing=existing,
     )
-    rows = {one.score.case_id: one.score for one in batch.results}
+    rows = {result.score.case_id: result.score for result in batch.results}
     for failure in batch.failures:
         row = _make_failed_score(failure, settings)
         rows[failure.case_id] = _find_blame(row, pairs[failure.case_id], settings)
@@ -410,7 +410,7 @@ def _score_cases(
     in_order = [rows[case_id] for case_id in found.pairs]
     predictions = {case_id: files[1] for case_id, files in found.pairs.items()}
     full = with_facts(in_order, predictions, tags_for(list(found.pairs), settings))
-    return full, [one.look for one in batch.results if one.look is not None]
+    return full, [result.look for result in batch.results if result.look is not None]
 
 
 def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:

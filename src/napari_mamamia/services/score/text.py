@@ -229,9 +229,9 @@ def _describe_gaps(
     """Return what each disparity says and does not, one line each, and who is not counted."""
     uncertainty = result.uncertainty
     lines = [
-        f"  {one.variable}: {' '.join(say_disparity(one, uncertainty.minimum_group))}"
-        for one in uncertainty.disparities
-        if one.measure in measures
+        f"  {disparity.variable}: {' '.join(say_disparity(disparity, uncertainty.minimum_group))}"
+        for disparity in uncertainty.disparities
+        if disparity.measure in measures
     ]
     return lines + [f"  {text}" for text in say_without(uncertainty)]
 
@@ -251,9 +251,9 @@ def _cells_of(table: ReportTable) -> list[tuple[str, ...]]:
 
 def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
     lines = []
-    for one in composites:
-        lines.append(f"  {one.name}: {one.definition}")
-        for score in sorted(one.scores, key=lambda score: (isnan(score.rank), score.rank)):
+    for composite in composites:
+        lines.append(f"  {composite.name}: {composite.definition}")
+        for score in sorted(composite.scores, key=lambda score: (isnan(score.rank), score.rank)):
             why = f"  ({score.reason})" if score.reason else ""
             lines.append(
                 f"  {_to_text(score.rank, 0):>5}  {score.name}: {_to_text(score.value)}{why}"

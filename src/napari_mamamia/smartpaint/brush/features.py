@@ -109,12 +109,12 @@ class FeatureImages:
 
     def fill(self, channel: Channel, box: Box, out: NDArray[np.float32]) -> None:
         """Write one feature inside `box` into `out`, an array of the box's shape."""
-        place = box.slices
+        slices = box.slices
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             # In float32 before anything is subtracted: unsigned integers would wrap.
-            np.copyto(out, self.case.signal[channel.plus][place], casting="same_kind")
+            np.copyto(out, self.case.signal[channel.plus][slices], casting="same_kind")
             if channel.minus is not None:
-                earlier = self.case.signal[channel.minus][place]
+                earlier = self.case.signal[channel.minus][slices]
                 np.subtract(out, earlier, out=out, dtype=np.float32, casting="same_kind")
             if channel.scale != 1:
                 np.multiply(out, channel.scale, out=out, casting="same_kind")
@@ -185,7 +185,7 @@ def _choose_any(case: Case) -> Channel | None:
     """Return the first phase with values as the one feature; None where no phase has any."""
     plans = (Channel(IMAGE, number, None, 1.0) for number in range(len(case.phases)))
     channels = (_measure_channel(case, plan)[0] for plan in plans)
-    return next((one for one in channels if one is not None), None)
+    return next((channel for channel in channels if channel is not None), None)
 
 
 def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:

@@ -197,8 +197,8 @@ def take_values(features: Floats, where: Bools) -> Floats:
     values = np.empty((len(features), n_values), np.float32)
     if n_values * _SPARSE < where.size:
         # So few are found in the box that holds them, not in all of it for each feature.
-        part = Box.around(where).slices
-        features, where = features[(slice(None), *part)], where[part]
+        slices = Box.around(where).slices
+        features, where = features[(slice(None), *slices)], where[slices]
     for feature, out in zip(features, values, strict=True):
         out[:] = feature[where]
     return values

@@ -119,7 +119,7 @@ class _Growth:
 
     def recognise(self, outlines: Sequence[Outline]) -> Drawn:
         """Return the outlines, those that are known already as the objects that they were."""
-        before = {one for _, planes, *_ in self._found for one in planes}
+        before = {plane for _, planes, *_ in self._found for plane in planes}
         return tuple(
             next((one for one in before if _is_same_outline(one, outline)), outline)
             for outline in outlines

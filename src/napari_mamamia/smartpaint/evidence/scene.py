@@ -82,20 +82,20 @@ def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scen
         steps = [f * s for f, s in zip(factors, scene.spacing_mm, strict=True)]
         factors[int(np.argmin(steps))] += 1
     z, y, x = factors
-    at = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
+    index = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
     old = scene.marks
-    marks = Marks(old.pull[at], old.hold[at], old.count[at], old.seen[at])
+    marks = Marks(old.pull[index], old.hold[index], old.count[index], old.seen[index])
     d, r, c = scene.spacing_mm
     coarse = replace(
         scene,
-        features=np.ascontiguousarray(scene.features[(slice(None), *at)]),
-        finite=scene.finite[at],
+        features=np.ascontiguousarray(scene.features[(slice(None), *index)]),
+        finite=scene.finite[index],
         spacing_mm=(d * z, r * y, c * x),
-        mask=scene.mask[at],
-        closed=scene.closed[at],
+        mask=scene.mask[index],
+        closed=scene.closed[index],
         marks=marks,
-        away=scene.away[at],
-        window=scene.window[at],
+        away=scene.away[index],
+        window=scene.window[index],
     )
     return coarse, (z, y, x)
 

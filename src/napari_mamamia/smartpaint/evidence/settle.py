@@ -82,15 +82,15 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     if not core.any() or not window.any():
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
-    part = inner.slices
+    slices = inner.slices
     # Side by side: differences along rows and planes are then taken in long runs.
-    features = np.ascontiguousarray(scene.features[(slice(None), *part)])
+    features = np.ascontiguousarray(scene.features[(slice(None), *slices)])
     # One request for all: the system hands out large memory in large pages.
     memory = np.empty((7, features[0].size), np.float32)
     edges = _weigh_edges(scene, features, memory[3:])
-    energy, apart = _make_energy(scene, window, hold, part, edges, memory[:4]), 0.0
+    energy, apart = _make_energy(scene, window, hold, slices, edges, memory[:4]), 0.0
     free = energy.lowest < energy.highest
-    free &= scene.finite[part]
+    free &= scene.finite[slices]
     values = take_values(features, free)
     del features
     n_coarse = n_rounds - 1 if np.prod(inner.shape) > _LARGE else 0
@@ -98,7 +98,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     bins = make_bins(scene)
     lattice = choose_lattice(scene)
     pull = energy.evidence[free]
-    membership = mask[part].astype(np.float32)
+    membership = mask[slices].astype(np.float32)
     # One feature cannot tell a lesion from all that lies beyond the window: it is too varied.
     is_first = scene.is_adding and not scene.mask.any() and len(scene.noise) > 1
     is_within = False
@@ -110,22 +110,22 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             core |= unheard
             hold[unheard] = sign
             for bound in (energy.lowest, energy.highest):
-                bound[unheard[part]] = float(scene.is_adding)
+                bound[unheard[slices]] = float(scene.is_adding)
             if scene.whole_mm is not None:
                 # An image that is wrong where the reader looked is not followed out of sight.
                 window &= scene.window
-                _keep_mask(energy, scene.mask[part], ~window[part])
-        samples = take_samples(scene, mask, hold, lattice, part, is_within=is_within)
+                _keep_mask(energy, scene.mask[slices], ~window[slices])
+        samples = take_samples(scene, mask, hold, lattice, slices, is_within=is_within)
         image, apart = weigh_image(values, samples, bins, scene.noise, is_adding=scene.is_adding)
         if is_first and not is_within and apart < _WITHIN:
             is_within = True
-            samples = take_samples(scene, mask, hold, lattice, part, is_within=True)
+            samples = take_samples(scene, mask, hold, lattice, slices, is_within=True)
             image, apart = weigh_image(values, samples, bins, scene.noise, is_adding=True)
         image += pull
         energy.evidence[free] = image
         membership = relax(energy, membership, _N_ITERATIONS)
         mask = scene.mask.copy()
-        mask[part] = membership >= _THRESHOLD
+        mask[slices] = membership >= _THRESHOLD
     return Settled(_accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
 
 
@@ -180,20 +180,25 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     np.copyto(out, words, where=scene.marks.seen >= MOST_SEEN)
     # All else changes where the circle is, or what it holds.
     touched = circle | (settled.hold != scene.marks.hold)
-    part = Box.around(touched).slices
-    circle, before, after, old = circle[part], scene.mask[part], settled.mask[part], scene.marks
+    slices = Box.around(touched).slices
+    circle, before, after, old = (
+        circle[slices],
+        scene.mask[slices],
+        settled.mask[slices],
+        scene.marks,
+    )
     sign = np.float32(1 if scene.is_adding else -1)
-    pull = _pull_circle(scene, part, old.pull[part].copy())
-    hold = settled.hold[part].copy()
+    pull = _pull_circle(scene, slices, old.pull[slices].copy())
+    hold = settled.hold[slices].copy()
     np.copyto(hold, int(sign), where=(after != before) & circle)
     in_vain = circle & (after != scene.is_adding)
-    count = old.count[part] * ((old.pull[part] * sign >= 0) | ~circle)
+    count = old.count[slices] * ((old.pull[slices] * sign >= 0) | ~circle)
     count += in_vain
     np.minimum(count, MOST_COUNT, out=count)
     count *= in_vain | ~circle
-    seen = old.seen[part] + left_alone[part]
+    seen = old.seen[slices] + left_alone[slices]
     np.minimum(seen, MOST_SEEN, out=seen)
-    np.copyto(out[part], pack_marks(Marks(pull, hold, count, seen)), where=touched[part])
+    np.copyto(out[slices], pack_marks(Marks(pull, hold, count, seen)), where=touched[slices])
     return out
 
 
@@ -232,15 +237,15 @@ def _widen_window(scene: Scene) -> Bools:
     lesion[there] = np.isin(parts, touched)
     box = Box.around(lesion)
     margin = [int(np.ceil(scene.whole_mm / s)) for s in scene.spacing_mm]
-    part = box.grown(margin, lesion.shape).slices
+    slices = box.grown(margin, lesion.shape).slices
     # A shell as thick as the circle: who presses into a thin shell does not ask for more.
     shell_mm = max(_SHELL[0] * scene.radius_mm, _SHELL[1])
     if scene.is_adding:
-        (near,) = find_near(lesion[part], scene.spacing_mm, min(scene.whole_mm, shell_mm))
+        (near,) = find_near(lesion[slices], scene.spacing_mm, min(scene.whole_mm, shell_mm))
     else:
-        (near,) = find_near(~lesion[part], scene.spacing_mm, shell_mm)
-        near &= lesion[part]
-    window[part] |= near
+        (near,) = find_near(~lesion[slices], scene.spacing_mm, shell_mm)
+        near &= lesion[slices]
+    window[slices] |= near
     return window
 
 
@@ -345,8 +350,8 @@ def _accept_changes(
     scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], window: Bools, inner: Box
 ) -> Bools:
     """Return the mask with those changes alone that hang together with the stroke's core."""
-    part = inner.slices
-    before, after, core = scene.mask[part], mask[part], core[part]
+    slices = inner.slices
+    before, after, core = scene.mask[slices], mask[slices], core[slices]
     changed = (before != after) | core
     there = Box.around(changed).slices
     parts, count = label(changed[there], _TOUCHING)
@@ -360,11 +365,11 @@ def _accept_changes(
         # A hole that the stroke closed may reach beyond what it may change.
         holes = find_holes(after)
         if holes.any():
-            after |= holes & ~find_holes(before) & (hold[part] >= 0) & window[part]
+            after |= holes & ~find_holes(before) & (hold[slices] >= 0) & window[slices]
     else:
-        after = _drop_crumbs(scene, before, after, hold[part], part)
+        after = _drop_crumbs(scene, before, after, hold[slices], slices)
     out = scene.mask.copy()
-    out[part] = after
+    out[slices] = after
     return out
 
 
@@ -379,7 +384,7 @@ def find_holes(mask: Bools) -> Bools:
     if box.is_empty or not flat:
         return holes
     # What is enclosed lies in the mask's box; nothing at the box's border is.
-    there = tuple(part for part, n in zip(box.slices, mask.shape, strict=True) if n > 1)
+    there = tuple(image for image, n in zip(box.slices, mask.shape, strict=True) if n > 1)
     plane = mask.reshape(flat)[there]
     parts, count = label(~plane)
     open_parts = np.zeros(count + 1, np.bool_)

@@ -125,8 +125,10 @@ def prepare_stroke(
         lesion = _follow_lesion(labels, brush.label, touched)
         margin = [int(np.ceil((_WHOLE_MM + _SAMPLED_MM) / step)) for step in spacing]
         box = box.union(lesion.grown(margin, labels.shape)) if not lesion.is_empty else box
-    part = box.slices
-    return StrokeWork(images, brush, corners, box, labels[part].copy(), words[part].copy(), locked)
+    slices = box.slices
+    return StrokeWork(
+        images, brush, corners, box, labels[slices].copy(), words[slices].copy(), locked
+    )
 
 
 def settle_stroke(work: StrokeWork) -> SettledStroke:

@@ -153,13 +153,13 @@ def _add_force(
     deep, rows, columns = duals
     plane, n_columns = steps
     for k in range(count):
-        at = here + plane + k
-        force = evidence[here + k] + deep[at]
-        force = force - deep[at - plane]
-        force = force + rows[at]
-        force = force - rows[at - n_columns]
-        force = force + columns[at]
-        line[k] = force - columns[at - _ONE]
+        index = here + plane + k
+        force = evidence[here + k] + deep[index]
+        force = force - deep[index - plane]
+        force = force + rows[index]
+        force = force - rows[index - n_columns]
+        force = force + columns[index]
+        line[k] = force - columns[index - _ONE]
 
 
 @njit(**_HOW)
@@ -169,10 +169,10 @@ def _move_members(
     """Move a run of memberships by the force in `line`, within their bounds."""
     lowest, highest = bounds
     for k in range(count):
-        at = here + k
-        value = min(max(line[k] * back + membership[at], lowest[at]), highest[at])
-        ahead[at] = (value + value) - membership[at]
-        membership[at] = value
+        index = here + k
+        value = min(max(line[k] * back + membership[index], lowest[index]), highest[index])
+        ahead[index] = (value + value) - membership[index]
+        membership[index] = value
 
 
 @njit(**_HOW)
@@ -193,8 +193,8 @@ def _step_plane(
         next_to = here + (plane if axis == 0 else n_columns if axis == 1 else _ONE)
         ends = (here, next_to, last - first)
         # Along rows a plane has fewer pairs than voxels.
-        at = here - z * n_columns if axis == 1 else here
-        _move_duals(duals[axis], plane + here, weights[axis], at, ahead, ends, forth)
+        index = here - z * n_columns if axis == 1 else here
+        _move_duals(duals[axis], plane + here, weights[axis], index, ahead, ends, forth)
     first, last = spans[3, z, 0] * n_columns, spans[3, z, 1] * n_columns
     here, count = z * plane + first, last - first
     _add_force(line, evidence, duals, here, steps, count)

@@ -75,7 +75,7 @@ def slices_of(
         if np.count_nonzero(full) > np.count_nonzero(mask):
             notes.append(f"the outline of slice {index} had a hole: it counts as inside")
         slices.append(_crop_slice(axis, index, full, grid, tolerance_mm))
-    if any(one.is_narrow for one in slices):
+    if any(image.is_narrow for image in slices):
         notes.append(
             f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm: all of it "
             "belongs to the region"
@@ -98,8 +98,8 @@ def start_from_outlines(
     centre, farthest = _measure_extent(slices, spacing)
     radius_mm = settings.radius_mm or max(settings.reach * farthest, farthest + _LEAST_REACH_MM)
     box = box_of_ball(centre, radius_mm, spacing, grid.shape)
-    for one in slices:
-        box = box.union(_find_tight_box(one))
+    for image in slices:
+        box = box.union(_find_tight_box(image))
     inside, drawn = (np.zeros(box.shape, dtype=np.bool_) for _ in range(2))
     outside = ball(box, centre, spacing) > radius_mm
     for one in slices:
@@ -164,7 +164,7 @@ def _measure_extent(
     slices: Sequence[Slice], spacing_mm: Spacing
 ) -> tuple[tuple[float, float, float], float]:
     """Return the mean of all outlined voxels, and the distance in mm of the farthest edge."""
-    places = np.concatenate([np.argwhere(one.drawn) + one.box.start for one in slices])
+    places = np.concatenate([np.argwhere(image.drawn) + image.box.start for image in slices])
     centre = places.mean(axis=0)
     away_mm = (np.abs(places - centre) + _half_voxels(slices)) * spacing_mm
     z, y, x = centre.tolist()
@@ -174,10 +174,10 @@ def _measure_extent(
 def _half_voxels(slices: Sequence[Slice]) -> NDArray[np.float64]:
     """Return, for each outlined voxel, half a voxel along the axes of its plane."""
     rows = []
-    for one in slices:
+    for image in slices:
         half = np.full(3, 0.5)
-        half[one.axis] = 0.0
-        rows.append(np.tile(half, (int(np.count_nonzero(one.drawn)), 1)))
+        half[image.axis] = 0.0
+        rows.append(np.tile(half, (int(np.count_nonzero(image.drawn)), 1)))
     return np.concatenate(rows)
 
 
@@ -218,12 +218,12 @@ def _collect_samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Fl
     A voxel of a ring that is inside another outline does not count.
     """
     inside, around = [], []
-    for one in slices:
-        features = images.in_box(one.box)
+    for image in slices:
+        features = images.in_box(image.box)
         usable = np.isfinite(features).all(axis=0)
-        ring = one.ring & usable
+        ring = image.ring & usable
         for other in slices:
-            _merge_slice(ring, one.box, other, other.drawn, lambda old, drawn: old & ~drawn)
-        inside.append(features[:, one.inside & usable])
+            _merge_slice(ring, image.box, other, other.drawn, lambda old, drawn: old & ~drawn)
+        inside.append(features[:, image.inside & usable])
         around.append(features[:, ring])
     return np.concatenate(inside, axis=1), np.concatenate(around, axis=1)

@@ -51,22 +51,22 @@ def grow_from_box(
     sampled = Sampled.of(images, box.grown(margin, grid.shape))
     allowed = np.zeros(sampled.box.shape, dtype=np.bool_)
     allowed[_index_within(sampled.box, box)] = True
-    part = _find_brightest(images, sampled, allowed, grid)
-    if not part.any():
+    brightest = _find_brightest(images, sampled, allowed, grid)
+    if not brightest.any():
         return _make_nothing(images, box, "nothing in the box is brighter than its surroundings")
     shell = sampled.features[leading(images)][~allowed & sampled.usable]
-    level = float(np.median(sampled.features[leading(images)][part]))
+    level = float(np.median(sampled.features[leading(images)][brightest]))
     if shell.size and np.count_nonzero(shell > level) > _AS_BRIGHT * shell.size:
         note = "the surroundings of the box are as bright as the brightest part of it"
         return _make_nothing(images, box, note)
-    away = distance_transform_edt(~part, sampling=grid.spacing_mm)
+    away = distance_transform_edt(~brightest, sampling=grid.spacing_mm)
     start = Start(
         sampled.box,
-        _find_deep_voxels(part, grid, settings.tolerance_mm),
+        _find_deep_voxels(brightest, grid, settings.tolerance_mm),
         ~allowed,
-        part,
-        part,
-        sampled.values(part),
+        brightest,
+        brightest,
+        sampled.values(brightest),
         sampled.values(away > RING_MM[0]),
     )
     return grow_start(images, start, settings)

@@ -115,14 +115,14 @@ class EvidenceInHand:
 
     def _is_off(self, point: Voxel) -> bool:
         last = [n - 1 for n in self._state.labels.shape]
-        z, y, x = (min(max(at, 0.0), n) for at, n in zip(point, last, strict=True))
+        z, y, x = (min(max(index, 0.0), n) for index, n in zip(point, last, strict=True))
         return self._measure_mm(point, (z, y, x)) > FARTHEST_MM
 
     def _measure_mm(self, a: Voxel, b: Voxel) -> float:
         steps = self._spacing_mm
         return dist(
-            [at * step for at, step in zip(a, steps, strict=True)],
-            [at * step for at, step in zip(b, steps, strict=True)],
+            [index * step for index, step in zip(a, steps, strict=True)],
+            [index * step for index, step in zip(b, steps, strict=True)],
         )
 
 

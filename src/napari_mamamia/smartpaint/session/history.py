@@ -124,7 +124,7 @@ class History:
         for entry in self._entries[self._position :]:
             self._bytes -= _count_bytes(entry)
         del self._entries[self._position :]
-        self._drop_keyframes(at for at in self._keyframes if at > self._position)
+        self._drop_keyframes(index for index in self._keyframes if index > self._position)
         self._oldest = min(self._oldest, self._position)
         self._append_entry(_Entry(step.number, step.edit, step.difference))
         self.move(self._position + 1)
@@ -182,12 +182,12 @@ class History:
         """
         if not self._has_room(state):
             return
-        self._drop_keyframes(at for at in self._keyframes if at == self._position)
+        self._drop_keyframes(index for index in self._keyframes if index == self._position)
         self._keyframes[self._position] = state
         self._bytes += _state_bytes(state)
         if len(self._keyframes) > _MOST_KEYFRAMES:
             self._every *= 2
-            self._drop_keyframes(at for at in self._keyframes if at % self._every)
+            self._drop_keyframes(index for index in self._keyframes if index % self._every)
         self._let_go()
 
     def differences_to(
@@ -213,7 +213,7 @@ class History:
             )
         start = self._position
         states: Iterator[Difference] = iter(())
-        nearest = min(self._keyframes, key=lambda at: abs(at - position), default=start)
+        nearest = min(self._keyframes, key=lambda keyframe: abs(keyframe - position), default=start)
         spared = abs(start - position) - abs(nearest - position)
         if state is not None and spared > _WORTH_STEPS:
             start, states = nearest, chain(state(), self._keyframes[nearest])

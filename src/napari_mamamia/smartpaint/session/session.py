@@ -365,8 +365,8 @@ class EditingSession(RecordedMask):
     def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
         """Make what strokes said of all labels what it was, as steps of one label each."""
         self.record_pending()
-        by_label = {one.label: one for one in marks}
-        present = {one.label: one.box for one in self.state.all_marks()}
+        by_label = {mark.label: mark for mark in marks}
+        present = {mark.label: mark.box for mark in self.state.all_marks()}
         steps = []
         for label in sorted({*by_label, *present}):
             words = self.state.words(label)

@@ -249,8 +249,8 @@ class MaskState:
         words = self.words(difference.label) if difference.evidence else None
         difference.flip(self.labels, now, words)
         for change in difference.labels:
-            part = change.box.slices
-            self._recorded[part] = self.labels[part]
+            slices = change.box.slices
+            self._recorded[slices] = self.labels[slices]
         if now is not None:
             then = self._soft_recorded[difference.label]
             for change in difference.membership:
@@ -309,11 +309,11 @@ class MaskState:
     def _take_change(
         now: NDArray[Any], then: NDArray[Any], box: Box, bits: type
     ) -> BitChange | None:
-        part = box.slices
-        change = BitChange.of(now[part].view(bits) ^ then[part].view(bits), box)
+        slices = box.slices
+        change = BitChange.of(now[slices].view(bits) ^ then[slices].view(bits), box)
         if change is not None:
             # At once, so that where boxes overlap the next one finds nothing left to record.
-            then[part] = now[part]
+            then[slices] = now[slices]
         return change
 
 
@@ -330,7 +330,9 @@ def _same_bytes(now: NDArray[np.uint8], then: NDArray[np.uint8]) -> bool:
     words = now.size // 8 * 8
     old, new = then[:words].view(np.uint64), now[:words].view(np.uint64)
     parts = range(0, words // 8, _WORDS)
-    same = all(np.array_equal(new[at : at + _WORDS], old[at : at + _WORDS]) for at in parts)
+    same = all(
+        np.array_equal(new[index : index + _WORDS], old[index : index + _WORDS]) for index in parts
+    )
     return same and np.array_equal(now[words:], then[words:])
 
 

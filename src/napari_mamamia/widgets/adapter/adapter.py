@@ -71,7 +71,7 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
 
     A hidden menu answers no key, but for an action that stands in the window itself too.
     """
-    menus = [one.menu() for one in window.menuBar().actions()]
+    menus = [action.menu() for action in window.menuBar().actions()]
     actions = [action for menu in menus if menu is not None for action in menu.actions()]
     return [action for action in actions if action.objectName() in _WAYS_OUT]
 

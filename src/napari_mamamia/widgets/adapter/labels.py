@@ -69,11 +69,11 @@ def _find_contours(
     if layer.contour < 1 or labels.ndim > 2:
         return find_whole(layer, labels, data_slice)
     background = layer.colormap.background_value
-    part = labels[data_slice]
-    contours = np.full(part.shape, background, part.dtype)
+    label = labels[data_slice]
+    contours = np.full(label.shape, background, label.dtype)
     if is_smooth:
         return contours
-    labelled = part != background
+    labelled = label != background
     hits = [np.flatnonzero(labelled.any(axis=1 - axis)) for axis in range(2)]
     if all(hit.size for hit in hits):
         box = tuple(slice(int(hit[0]), int(hit[-1]) + 1) for hit in hits)

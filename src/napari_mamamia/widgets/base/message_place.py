@@ -204,12 +204,12 @@ class MessagePlace(QWidget):
         line = self._spared
         if line is None or not line.isVisible() or not host.isAncestorOf(line):
             return int(room.top())
-        place = QRect(line.mapTo(host, QPoint(0, 0)), line.size())
-        return int(place.bottom() + 1 if place.intersects(room) else room.top())
+        q_rect = QRect(line.mapTo(host, QPoint(0, 0)), line.size())
+        return int(q_rect.bottom() + 1 if q_rect.intersects(room) else room.top())
 
     def _find_height(self, width: int) -> int:
         signs: list[QToolButton] = [self._more_button, self._close_button]
-        beside = sum(one.sizeHint().width() + _EDGE for one in signs if not one.isHidden())
+        beside = sum(sign.sizeHint().width() + _EDGE for sign in signs if not sign.isHidden())
         layout: Any = self._texts.layout()
         return int(layout.heightForWidth(width - beside - 2 * _EDGE)) + 2 * _EDGE
 

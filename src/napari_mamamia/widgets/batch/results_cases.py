@@ -162,8 +162,8 @@ class FilterBar(QWidget):
         at_most = max(1, (self.width() + self._grid.spacing()) // (widest + _BESIDE_WORDS))
         n_lines = 1 if at_most >= len(cells) else 2
         n_columns = -(-len(cells) // n_lines)
-        for at, cell in enumerate(cells):
-            self._grid.addWidget(cell, at // n_columns, at % n_columns)
+        for index, cell in enumerate(cells):
+            self._grid.addWidget(cell, index // n_columns, index % n_columns)
         for at in range(len(boxes) + 1):
             self._grid.setColumnStretch(at, at < n_columns)
 
@@ -219,12 +219,14 @@ class FilterBar(QWidget):
 
 
 def _list_items(box: QComboBox) -> list[str]:
-    return [box.itemText(at) for at in range(box.count())]
+    return [box.itemText(index) for index in range(box.count())]
 
 
 def _choose_item(box: QComboBox, data: object) -> None:
     """Choose the item with `data`, the first where there is none."""
-    places = [at for at in range(box.count()) if data is not None and box.itemData(at) == data]
+    places = [
+        index for index in range(box.count()) if data is not None and box.itemData(index) == data
+    ]
     box.setCurrentIndex(places[0] if places else 0)
 
 
@@ -439,9 +441,9 @@ class CasesTab(QWidget):
         self.reordered.emit()
 
     def _open_menu(self, where: QPoint) -> None:
-        at = self.table.indexAt(where)
-        if at.isValid():
-            menu = self.tags_menu_at(at.row())
+        index = self.table.indexAt(where)
+        if index.isValid():
+            menu = self.tags_menu_at(index.row())
             menu.aboutToHide.connect(menu.deleteLater)  # type: ignore[attr-defined]
             menu.popup(self.table.viewport().mapToGlobal(where))  # type: ignore[attr-defined]
 

@@ -104,13 +104,13 @@ class CohortTab(QWidget):
         layout.addWidget(self.parts)
 
     def _draw_figure(self) -> None:
-        at = self.figure.currentIndex()
-        if not 0 <= at < len(self._figures):
+        index = self.figure.currentIndex()
+        if not 0 <= index < len(self._figures):
             self.picture.clear()
             return
         ratio = self.picture.devicePixelRatioF()
         scaled = QPixmap.fromImage(
-            self._figures[at].image.scaled(
+            self._figures[index].image.scaled(
                 self.picture.size() * ratio,
                 Qt.AspectRatioMode.KeepAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,

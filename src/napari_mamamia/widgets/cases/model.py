@@ -92,11 +92,11 @@ class CaseTableModel(QAbstractTableModel):
 
     def set_row(self, row: CaseRow) -> None:
         """Show the new state of one case; its place stays."""
-        for place, before in enumerate(self._rows):
+        for index, before in enumerate(self._rows):
             if before.case_id == row.case_id:
-                self._rows[place] = row
-                self._texts[place], self._keys[place] = self._texts_of(row)
-                self._search_texts[place] = " ".join(self._texts[place]).lower()
+                self._rows[index] = row
+                self._texts[index], self._keys[index] = self._texts_of(row)
+                self._search_texts[index] = " ".join(self._texts[index]).lower()
         self._repaint_rows()
 
     def set_current(self, case_id: str) -> None:

@@ -183,7 +183,9 @@ class CasesPage(QWidget):
         if self.table.currentIndex().isValid() or not queue:
             return
         refined = {row.case_id for row in self._rows if row.refined}
-        self.table.selectRow(next((at for at, one in enumerate(queue) if one not in refined), 0))
+        self.table.selectRow(
+            next((index for index, one in enumerate(queue) if one not in refined), 0)
+        )
 
     def take_keyboard(self) -> None:
         """Let the arrows go through the list."""
@@ -215,8 +217,8 @@ class CasesPage(QWidget):
         for pair, shares in self._pairs:
             lines: Any = pair.layout()
             lines.setDirection(ways.LeftToRight if is_wide else ways.TopToBottom)
-            for at, share in enumerate(shares):
-                lines.setStretch(at, share if is_wide else 0)
+            for index, share in enumerate(shares):
+                lines.setStretch(index, share if is_wide else 0)
             lines.activate()  # a page out of sight would say for ever what it needed before
         self.layout().invalidate()
         self.table.setStyleSheet("")

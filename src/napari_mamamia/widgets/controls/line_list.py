@@ -34,7 +34,7 @@ class LineList(QListWidget):
         self.setHorizontalScrollBarPolicy(bar.ScrollBarAlwaysOff)
         self.doItemsLayout()
         first = range(min(self.count(), _MOST_ROWS))
-        height = sum(self.visualItemRect(self.item(at)).height() for at in first)
+        height = sum(self.visualItemRect(self.item(index)).height() for index in first)
         self.setFixedHeight(max(height, _ROW) + 6)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

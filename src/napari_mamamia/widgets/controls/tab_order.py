@@ -26,7 +26,7 @@ class ReadingOrder:
         root: Any = self
         now = QApplication.focusWidget()
         controls = order_controls(root)
-        at = [place for place, one in enumerate(controls) if now and _is_in(now, one)]
+        at = [index for index, control in enumerate(controls) if now and _is_in(now, control)]
         if not at:
             return bool(super().focusNextPrevChild(forward))  # type: ignore[misc]
         place = at[-1] + (1 if forward else -1)
@@ -91,8 +91,8 @@ def _is_in(widget: QWidget, holder: QWidget) -> bool:
 def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
     """Return what comes outside of `root`: in Qt's order, unless that skips the next room."""
     outside = _find_outside(root, forward)
-    at = rooms.index(root) if root in rooms else len(rooms)
-    for room in rooms[at + 1 :] if forward else rooms[:at][::-1]:
+    index = rooms.index(root) if root in rooms else len(rooms)
+    for room in rooms[index + 1 :] if forward else rooms[:index][::-1]:
         controls = order_controls(room) if room.isVisible() else []
         if controls:
             leads_there = _find_room(outside, rooms, forward) is room
@@ -105,7 +105,7 @@ def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -
     widget, met = start, set[int]()
     while widget is not None and id(widget) not in met:
         met.add(id(widget))
-        room = next((one for one in rooms if _is_in(widget, one)), None)
+        room = next((room for room in rooms if _is_in(widget, room)), None)
         if room is not None:
             return room
         widget = _find_outside(widget, forward)

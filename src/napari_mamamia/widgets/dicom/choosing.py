@@ -40,11 +40,11 @@ class PartPictures(WindowPart):
         """Show what is known of these rows, and read the others, from the first on."""
         self._jobs.cancel(_LANE)
         self._rows = rows
-        for at, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if row.middle is None:
-                self._model.show_picture(at, row.problem or _NO_IMAGE)
+                self._model.show_picture(index, row.problem or _NO_IMAGE)
             elif _make_picture_key(row.middle) in self._known:
-                self._model.show_picture(at, self._known[_make_picture_key(row.middle)])
+                self._model.show_picture(index, self._known[_make_picture_key(row.middle)])
         self._read_next()
 
     def forget(self) -> None:
@@ -55,8 +55,8 @@ class PartPictures(WindowPart):
 
     def _read_next(self) -> None:
         unread = (
-            (at, row.middle)
-            for at, row in enumerate(self._rows)
+            (index, row.middle)
+            for index, row in enumerate(self._rows)
             if row.middle is not None and _make_picture_key(row.middle) not in self._known
         )
         at, piece = next(unread, (0, None))
@@ -127,7 +127,7 @@ class Choosing(WindowPart):
     def take(self, looked: LookedInto) -> None:
         """Show what was found, all that can be imported ticked."""
         self.looked = looked
-        self.choices = [first_choice(study, at) for at, study in enumerate(looked.studies)]
+        self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]
         self.show()
 
     def show(self) -> None:
@@ -264,7 +264,9 @@ class Choosing(WindowPart):
         if choice.ways or self.looked is None:
             self._judge_study(choice.without_last_way())
             return
-        places = [at for at, other in enumerate(self.choices) if other.origin == choice.origin]
+        places = [
+            index for index, other in enumerate(self.choices) if other.origin == choice.origin
+        ]
         name = choice.found.case_id.removesuffix(f"_{choice.side}")
         whole = first_choice(self.looked.studies[choice.origin], choice.origin)
         self._replace_choices(places, [whole.with_id(name)])
@@ -274,9 +276,9 @@ class Choosing(WindowPart):
         first, after, moved = gone[0], gone[0] + len(gone), len(new) - len(gone)
         self.choices[first:after] = new
         self._unsorted = {
-            at + moved * (at >= after): choice
-            for at, choice in self._unsorted.items()
-            if not first <= at < after
+            index + moved * (index >= after): choice
+            for index, choice in self._unsorted.items()
+            if not first <= index < after
         } | dict(enumerate(new, first))
         self._previews.clear()
         self._at = first

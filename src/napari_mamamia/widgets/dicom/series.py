@@ -174,7 +174,7 @@ class SeriesTable(QTableView):
         for column, share in enumerate(_WIDTHS):
             self.setColumnWidth(column, int(width * share))
         self.resizeRowsToContents()
-        rows = sum(self.rowHeight(at) for at in range(self.model().rowCount()))
+        rows = sum(self.rowHeight(index) for index in range(self.model().rowCount()))
         needed = rows + self.horizontalHeader().height() + 2 * self.frameWidth()
         self.setFixedHeight(max(_LEAST_HEIGHT, min(needed, _MOST_HEIGHT)))
 

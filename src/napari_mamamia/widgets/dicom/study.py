@@ -217,9 +217,9 @@ class StudyView(QWidget):
     def show_problem(self, choice: StudyChoice) -> None:
         """Say why the study cannot be imported as it stands, and what is wrong with its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
-        asked = [row for row in choice.found.rows if row.use is Use.ASKED]
+        rows = [row for row in choice.found.rows if row.use is Use.ASKED]
         ways = [] if choice.found.exam is not None else _with_buttons(choice)
-        can_tick = choice.found.exam is None and len(asked) > 1
+        can_tick = choice.found.exam is None and len(rows) > 1
         told_ways = tr(" – or ").join([_CLICK] * bool(ways) + [_TICK] * can_tick)
         way = tr("Here: {told_ways}", told_ways=told_ways) if told_ways else ""
         self._offer_ways(ways, choice)
@@ -235,10 +235,10 @@ class StudyView(QWidget):
         layout = self.ways.layout()
         while layout.count():
             discard(layout.takeAt(0).widget())
-        for at, way in enumerate(ways):
+        for index, way in enumerate(ways):
             layout.addWidget(
                 button(
-                    f"import_way_{at}",
+                    f"import_way_{index}",
                     way.words,
                     tr(
                         "The study is sorted again so; in the command line: {words}", words=way.text
@@ -272,11 +272,11 @@ class StudyView(QWidget):
             self.clock.addItem(str(clock), clock)
             verdict = verdicts.get(clock)
             if verdict is not None:
-                at = self.clock.count() - 1
-                self.clock.setItemData(at, verdict.reason, Qt.ItemDataRole.ToolTipRole)
-                self.clock.model().item(at).setEnabled(verdict.works)
-        at = 0 if choice.clock is None else self.clock.findData(choice.clock)
-        self.clock.setCurrentIndex(at)
+                index = self.clock.count() - 1
+                self.clock.setItemData(index, verdict.reason, Qt.ItemDataRole.ToolTipRole)
+                self.clock.model().item(index).setEnabled(verdict.works)
+        index = 0 if choice.clock is None else self.clock.findData(choice.clock)
+        self.clock.setCurrentIndex(index)
         self.clock_line.setVisible(exam is None or len(exam.stacks) > 1)
 
 

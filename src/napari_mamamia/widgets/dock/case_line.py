@@ -152,9 +152,9 @@ class CaseLine(ReadingOrder, QToolBar):
         """
         steps = () if self._plan is None else self._plan.steps
         for level in range(4):
-            for at, step in enumerate(steps, 1):
+            for index, step in enumerate(steps, 1):
                 chip = self.chips[step]
-                chip.setText(f"{at}" if level else f"{at} {_SHORT[step]}")
+                chip.setText(f"{index}" if level else f"{index} {_SHORT[step]}")
                 chip.setVisible(level < 3)
             self.armed.setText(self._armed.partition(":")[0] if level > 1 else self._armed)
             if self._line.sizeHint().width() <= self.width():

@@ -130,7 +130,7 @@ class ResultsPanel(ReadingOrder, QWidget):
 
         So long Qt takes to style one in a window that it comes into.
         """
-        return [partial(self._put_in, at) for at in range(len(self.pages))]
+        return [partial(self._put_in, index) for index in range(len(self.pages))]
 
     def showEvent(self, event: QShowEvent) -> None:
         """Put in what is not there yet: a panel is seen with its pages."""

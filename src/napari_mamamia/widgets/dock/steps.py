@@ -208,7 +208,7 @@ class Steps(QObject):
         self._notice = PageArea(column(self._why, 1), "page_shut_area")
         self._page = SECTIONS[0]
         self.stack = QStackedWidget()
-        self._next_buttons = [self._make_next(at) for at in range(len(STEPS))]
+        self._next_buttons = [self._make_next(index) for index in range(len(STEPS))]
         self.work_list = StepPanel(WORK_LIST, [by_name[name] for name in WORK_LIST.sections])
         self.panels = [
             StepPanel(step, [by_name[name] for name in step.sections], after)

@@ -184,8 +184,8 @@ class FindingsFlow(WindowPart):
     ) -> None:
         self._stored = findings.answers
         answers = findings.answers
-        for one in unsaid.items:
-            answers = answers if one.is_computed else answers.put(one)
+        for item in unsaid.items:
+            answers = answers if item.is_computed else answers.put(item)
         self._findings = replace(findings, answers=answers)
         self._is_loaded = is_loaded
         self._page.form.setEnabled(is_loaded)
@@ -240,7 +240,9 @@ class FindingsFlow(WindowPart):
     def _is_described(self) -> bool:
         """Whether somebody said anything of this case: what was only filled in is not kept."""
         answers = self._findings.answers.items
-        return bool(self._findings.landmarks.points) or any(not one.is_computed for one in answers)
+        return bool(self._findings.landmarks.points) or any(
+            not answer.is_computed for answer in answers
+        )
 
     def _show_findings(self, *, anew: bool = False) -> None:
         """Fill in what can be, and show it; `anew` where other answers came from the disk."""
@@ -249,11 +251,11 @@ class FindingsFlow(WindowPart):
         page = self._page
         show = page.form.show_answers if anew else page.form.show_findings
         show(self._findings.answers, self._facts)
-        names = [one.name for one in self._facts.lesions or ()]
+        names = [lesion.name for lesion in self._facts.lesions or ()]
         lesions = {
-            one.place.name
-            for one in self._findings.answers.items
-            if one.place.scope is FieldScope.LESION and one.place.name not in names
+            item.place.name
+            for item in self._findings.answers.items
+            if item.place.scope is FieldScope.LESION and item.place.name not in names
         }
         page.show_lesions(self._facts, sorted(lesions, key=lambda name: (len(name), name)))
         page.show_marks(self._findings.landmarks, self._armed)
@@ -314,14 +316,16 @@ class FindingsFlow(WindowPart):
 
     def _add_lesion(self) -> None:
         """Ask about a lesion that is in no mask: the next number that is free."""
-        places = {one.place.name for one in self._findings.answers.items}
-        names = places | {one.name for one in self._facts.lesions or ()}
+        places = {item.place.name for item in self._findings.answers.items}
+        names = places | {lesion.name for lesion in self._facts.lesions or ()}
         number = next(n for n in range(1, len(names) + 2) if str(n) not in names)
         place = Place(FieldScope.LESION, str(number))
         self._page.form.give(Answer("finding", (), place))
-        asked = [one.name for one in self._facts.lesions or ()]
+        asked = [lesion.name for lesion in self._facts.lesions or ()]
         lesions = [one for one in {*places, place.name} if one.isdigit() and one not in asked]
-        self._page.show_lesions(self._facts, sorted(lesions, key=lambda one: (len(one), one)))
+        self._page.show_lesions(
+            self._facts, sorted(lesions, key=lambda lesion: (len(lesion), lesion))
+        )
         self._page.choose(place)
 
     def _go_to_lesion(self) -> None:
@@ -367,8 +371,8 @@ class FindingsFlow(WindowPart):
         return self._page.lesions
 
     def _forget_marks(self) -> None:
-        for one in self._findings.landmarks.points:
-            self._keep_mark(replace(one, point_mm=None))
+        for point in self._findings.landmarks.points:
+            self._keep_mark(replace(point, point_mm=None))
 
     def _keep_mark(self, point: MarkedPoint) -> None:
         of = self._of

@@ -111,7 +111,7 @@ def list_lesion_notes(
     answers: Answers, facts: CaseFacts, parted: Mapping[str, str]
 ) -> dict[str, str]:
     """Return what there is to say of each lesion, by its number; "" of one that is there."""
-    notes = {one.name: "" for one in facts.lesions or () if one.anchors}
+    notes = {lesion.name: "" for lesion in facts.lesions or () if lesion.anchors}
     described = answers.described
     for name, whole in parted.items():
         # Until somebody says something of it: then it is known which is which.

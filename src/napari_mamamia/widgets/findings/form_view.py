@@ -208,13 +208,15 @@ class FormView(QWidget):
     def _list_asked(self) -> tuple[AskedQuestion, ...]:
         if self._form is None:
             return ()
-        asked = list_questions(self._form, self._answers, self._facts)
-        return tuple(one for one in asked if self._place in (None, one.place))
+        questions = list_questions(self._form, self._answers, self._facts)
+        return tuple(question for question in questions if self._place in (None, question.place))
 
     def _list_measured(self) -> list[tuple[str, ...]]:
         """Return what is filled in, in the order of the questions."""
         answers = (one.answer for one in self._list_asked())
-        return [one.values if one is not None and one.is_computed else () for one in answers]
+        return [
+            answer.values if answer is not None and answer.is_computed else () for answer in answers
+        ]
 
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
         """Draw anew where other questions are asked now, or something else is filled in.

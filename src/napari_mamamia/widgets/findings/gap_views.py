@@ -51,7 +51,7 @@ class GapList(QWidget):
     @property
     def texts(self) -> tuple[str, ...]:
         """The lines as they stand."""
-        return tuple(self.lines.item(at).text() for at in range(self.lines.count()))
+        return tuple(self.lines.item(index).text() for index in range(self.lines.count()))
 
     def show_gaps(self, gaps: Sequence[Gap]) -> None:
         """List these; nothing at all where there are none. The line that is chosen stays."""

@@ -51,11 +51,11 @@ def list_gaps(
     )
     contradictions = (
         Gap(
-            ": ".join(filter(None, (name_place(one.place), one.text))),
-            *(one.field, one.place),
+            ": ".join(filter(None, (name_place(contradiction.place), contradiction.text))),
+            *(contradiction.field, contradiction.place),
             contradicts=True,
         )
-        for one in find_contradictions(form, answers, facts)
+        for contradiction in find_contradictions(form, answers, facts)
     )
     not_kept = (Gap(text, field, place) for (field, place), text in wrong.items())
     return (*unanswered.values(), *not_kept, *lost, *contradictions)
@@ -63,8 +63,8 @@ def list_gaps(
 
 def say_gaps(gaps: Sequence[Gap]) -> str:
     """Return all as sentences: what is missing, then what contradicts; "" for nothing."""
-    missing = say_missing([one.text for one in gaps if not one.contradicts])
-    return ". ".join(filter(None, (missing, *(one.text for one in gaps if one.contradicts))))
+    missing = say_missing([gap.text for gap in gaps if not gap.contradicts])
+    return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
 
 def say_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:

@@ -112,16 +112,16 @@ class FindingsPage(Page):
         """List the lesions of the mask, then those that were described without one."""
         self._lesions.blockSignals(True)
         self._lesions.clear()
-        for one in facts.lesions or ():
-            self._lesions.addItem(_describe_lesion(one), one.name)
+        for lesion in facts.lesions or ():
+            self._lesions.addItem(_describe_lesion(lesion), lesion.name)
         for name in more:
             self._lesions.addItem(tr("{name}: no mask", name=name), name)
         is_none = self._lesions.count() == 0
         if is_none:
             self._lesions.addItem(_NO_LESION, "")
-        at = self._lesions.findData(self.place.name)
-        if self.place.scope is FieldScope.LESION and at >= 0:
-            self._lesions.setCurrentIndex(at)
+        index = self._lesions.findData(self.place.name)
+        if self.place.scope is FieldScope.LESION and index >= 0:
+            self._lesions.setCurrentIndex(index)
         self._lesions.blockSignals(False)
         for control in (self._lesions, self._lesion, self._show):
             control.setEnabled(not is_none)
@@ -129,13 +129,13 @@ class FindingsPage(Page):
         self._show_sides()
         by_breast = self.place.scope is FieldScope.BREAST
         is_out_of_view = by_breast and self.place.name not in self._sides
-        if is_out_of_view or (self.place.scope is FieldScope.LESION and at < 0):
+        if is_out_of_view or (self.place.scope is FieldScope.LESION and index < 0):
             self.choose(WHOLE_CASE)
 
     @property
     def lesions(self) -> tuple[str, ...]:
         """The numbers of the lesions that are listed."""
-        names = (str(self._lesions.itemData(at) or "") for at in range(self._lesions.count()))
+        names = (str(self._lesions.itemData(index) or "") for index in range(self._lesions.count()))
         return tuple(filter(None, names))
 
     def choose(self, place: Place) -> None:
@@ -158,7 +158,7 @@ class FindingsPage(Page):
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
             call_by(control, f"{_LANDMARKS[landmark]} {side}{' marked' if is_marked else ''}")
             control.setChecked(armed == (landmark, side))
-        self._marked = tuple(one.side for one in landmarks.points)
+        self._marked = tuple(point.side for point in landmarks.points)
         self._show_sides()
         self.forget.setVisible(bool(landmarks.points))
         # Depth is from nipple to chest wall: without the one the other says nothing.
@@ -296,12 +296,12 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
     """Return what is marked as it is shown on the image; `MARK_KEYS` names each."""
     return tuple(
         ShownMark(
-            MARK_KEYS[one.landmark, one.side],
-            one.point_mm,
-            f"{_LANDMARKS[one.landmark]} {tr(one.side.value)}",
+            MARK_KEYS[point.landmark, point.side],
+            point.point_mm,
+            f"{_LANDMARKS[point.landmark]} {tr(point.side.value)}",
         )
-        for one in landmarks.points
-        if one.point_mm is not None
+        for point in landmarks.points
+        if point.point_mm is not None
     )
 
 

@@ -125,8 +125,8 @@ class Hanging(WindowPart):
         if plan is None:
             self._notifier.hint(tr("No hanging: open a case first"))
             return
-        at = plan.steps.index(self.step) if self.step in plan.steps else -1
-        to = at + by
+        index = plan.steps.index(self.step) if self.step in plan.steps else -1
+        to = index + by
         if not plan.steps:
             self._notifier.hint(
                 tr("No step of the hanging: {join_reasons}", join_reasons=_join_reasons(plan))
@@ -197,7 +197,7 @@ class Hanging(WindowPart):
         context = self._session.context
         if context is None or context.opened.cohort is None or self._session.study:
             return ()
-        here = {one.case_id for one in context.opened.data_set.cases}
+        here = {case.case_id for case in context.opened.data_set.cases}
         choices = self._services.find_priors(context.opened.cohort.records, context.case_id)
         return tuple(choice for choice in choices if choice.case_id in here)
 
@@ -221,7 +221,7 @@ class Hanging(WindowPart):
             self._notifier.hint(tr("No prior: this case belongs to no data set"))
             return
         there = CaseContext(context.opened, case_id, context.reader)
-        why = next((one.why for one in self.list_priors() if one.case_id == case_id), "")
+        why = next((prior.why for prior in self.list_priors() if prior.case_id == case_id), "")
         choice = PriorChoice(case_id, why or tr("chosen by hand"))
         read_prior = self._services.read_prior
 
@@ -257,7 +257,7 @@ class Hanging(WindowPart):
                 _IN_STUDY if context is not None else tr("No prior: open a case first")
             )
             return
-        names = [one.case_id for one in context.opened.data_set.cases]
+        names = [case.case_id for case in context.opened.data_set.cases]
         others = [name for name in names if name != context.case_id]
         if not others:
             self._notifier.hint(tr("No prior: this data set has no other exam"))

@@ -100,7 +100,9 @@ class OwnView(WindowPart):
         if view is None:
             return
         self._camera_due = view.camera if layout is None else None
-        self._limits_due = {role: at for role, at in view.limits.items() if role is not Role.PHASE}
+        self._limits_due = {
+            role: limit for role, limit in view.limits.items() if role is not Role.PHASE
+        }
         self._planes.set_layout(view.layout if layout is None else layout)
         self._contrasting.put_names(view.names)
         self._projecting.slab_mm = view.slab_mm

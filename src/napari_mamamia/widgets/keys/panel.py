@@ -161,15 +161,15 @@ class KeysPanel(QWidget):
         grid.setSpacing(2)
         grid.setColumnStretch(1, 1)
         self.buttons: dict[str, KeyButton] = {}
-        for at, key in enumerate(keys):
+        for index, key in enumerate(keys):
             control = KeyButton(key.action, key.text)
             control.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
             control.setEnabled(not key.by_qt)
             control.key_given.connect(self.key_wanted)
             self.buttons[key.action] = control
             text = key.text + (" (held)" if key.held else "")
-            grid.addWidget(control, at, 0)
-            grid.addWidget(label(f"key_text_{key.action}", text, text), at, 1)
+            grid.addWidget(control, index, 0)
+            grid.addWidget(label(f"key_text_{key.action}", text, text), index, 1)
         table.setLayout(grid)
         return table
 

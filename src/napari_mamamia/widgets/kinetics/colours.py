@@ -62,5 +62,5 @@ def ramp_of(kind: MapKind) -> Ramp:
 
 
 def _parse_colour(colour: str) -> tuple[float, float, float, float]:
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
     return (red, green, blue, 1.0)

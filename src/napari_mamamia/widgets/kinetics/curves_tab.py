@@ -181,8 +181,8 @@ class CurvePlotView(QWidget):
             painter.rotate(-90)
         else:
             painter.translate(middle, area.bottom() + _TICK + 1.5 * line)
-        place = QRectF(-half, -line / 2, 2 * half, line)
-        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+        rect_f = QRectF(-half, -line / 2, 2 * half, line)
+        painter.drawText(rect_f, Qt.AlignmentFlag.AlignCenter, text)
         painter.restore()
 
 
@@ -261,8 +261,8 @@ class CurvesTab(QWidget):
         if (n_live, keys) != self._keys:
             self._keys = (n_live, keys)
             self._rebuild_list(plot.lines, n_live)
-        for place, line in enumerate(plot.lines):
-            self._write_line(place, line)
+        for index, line in enumerate(plot.lines):
+            self._write_line(index, line)
         for save_button in (self.save_table, self.save_figure):
             save_button.setEnabled(bool(plot.lines))
 
@@ -325,17 +325,17 @@ class CurvesTab(QWidget):
             if widget is not None:
                 discard(widget)
         self._texts: list[QLabel] = []
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             # The classes stand below the name: beside it they were cut on a small screen.
-            above, below = 2 * place, 2 * place + 1
+            above, below = 2 * index, 2 * index + 1
             self._list.addWidget(_make_swatch(line.colour), above, 0)
-            pinned = place - n_live
+            pinned = index - n_live
             if pinned < 0:
                 self._list.addWidget(QLabel(line.name), above, 1)
             else:
                 self._list.addWidget(self._name_of(pinned, line.name), above, 1)
                 self._list.addWidget(self._make_remover(pinned), above, 2)
-            text = label(f"curves_classes_{place}", tip=tr("Initial and delayed class, largest PE"))
+            text = label(f"curves_classes_{index}", tip=tr("Initial and delayed class, largest PE"))
             self._list.addWidget(text, below, 1, 1, 2)
             self._texts.append(text)
 

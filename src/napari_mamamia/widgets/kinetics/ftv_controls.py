@@ -291,7 +291,7 @@ class FtvControls(QWidget):
         self.bins.setToolTip(
             tr("Volume in cc and share in percent of each bin: {ranges}", ranges=ranges)
         )
-        dark = volume.too_dark > _FAR_MORE * sum(part.voxels for part in volume.bins)
+        dark = volume.too_dark > _FAR_MORE * sum(bin_.voxels for bin_ in volume.bins)
         self.remark.setText(
             tr(
                 "{too_dark} voxels enhance but are too dark before contrast: without fat "
@@ -328,19 +328,19 @@ class FtvControls(QWidget):
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
-        for place, one in enumerate(_THRESHOLDS):
+        for index, one in enumerate(_THRESHOLDS):
             slider: Slider = named(
                 Slider(Qt.Orientation.Horizontal), f"kinetics_ftv_{one.field}", one.tip
             )
             slider.setRange(one.least, one.most)
             slider.setValue(one.start)
-            shown = FittedLabel("", (_WIDEST,))
-            shown.setAlignment(Qt.AlignmentFlag.AlignRight)
-            self._sliders[one.field], self._shown[one.field] = slider, shown
+            fitted_label = FittedLabel("", (_WIDEST,))
+            fitted_label.setAlignment(Qt.AlignmentFlag.AlignRight)
+            self._sliders[one.field], self._shown[one.field] = slider, fitted_label
             slider.valueChanged.connect(lambda _value, which=one: self._on_slider_moved(which))
-            grid.addWidget(QLabel(one.name), place, 0)
-            grid.addWidget(slider, place, 1)
-            grid.addWidget(shown, place, 2)
+            grid.addWidget(QLabel(one.name), index, 0)
+            grid.addWidget(slider, index, 1)
+            grid.addWidget(fitted_label, index, 2)
             self._write_threshold(one)
         return holder
 

@@ -99,8 +99,8 @@ class KineticLegend(QWidget):
         self, painter: QPainter, classes: list[tuple[str, str, str]], has_names: bool
     ) -> None:
         wide = self.width() / len(classes)
-        for place, (letter, name, colour) in enumerate(classes):
-            left = place * wide
+        for index, (letter, name, colour) in enumerate(classes):
+            left = index * wide
             painter.fillRect(QRectF(left, 0, wide - 3, _BAR), QColor(colour))
             text = f"{letter}  {name}" if has_names else letter.removeprefix("SER ")
             where = QRectF(left, _BAR + 2, wide - 3, self._legend_height - _BAR - 4)
@@ -110,8 +110,8 @@ class KineticLegend(QWidget):
         colours = ramp_of(shown.kind).colours
         bar = QRectF(0, 0, self.width(), _BAR)
         gradient = QLinearGradient(bar.topLeft(), bar.topRight())
-        for place, (red, green, blue, _) in enumerate(colours):
-            gradient.setColorAt(place / (len(colours) - 1), QColor.fromRgbF(red, green, blue))
+        for index, (red, green, blue, _) in enumerate(colours):
+            gradient.setColorAt(index / (len(colours) - 1), QColor.fromRgbF(red, green, blue))
         painter.fillRect(bar, gradient)
         low, high = shown.limits
         below = QRectF(0, _BAR + 2, self.width(), self._legend_height - _BAR - 4)
@@ -195,9 +195,9 @@ class KineticsPage(Page):
         """Show which map is on the image, or why there is none."""
         self.legend.show_map(shown)
         self.legend.setVisible(shown is not None)
-        at = 0 if shown is None else self.maps.findData(shown.kind)
+        index = 0 if shown is None else self.maps.findData(shown.kind)
         self.maps.blockSignals(True)
-        self.maps.setCurrentIndex(at)
+        self.maps.setCurrentIndex(index)
         self.maps.blockSignals(False)
         self.map_text.setText(shown.text if shown else why_none)
         self.map_text.setVisible(bool(self.map_text.text()))
@@ -207,10 +207,10 @@ class KineticsPage(Page):
         """Show which ranges of colours the map can have; none for classes."""
         self.ranges.blockSignals(True)
         self.ranges.clear()
-        for one in ranges:
-            self.ranges.addItem(one.name, one)
-        at = 0 if chosen is None else self.ranges.findText(chosen.name)
-        self.ranges.setCurrentIndex(max(0, at))
+        for range_ in ranges:
+            self.ranges.addItem(range_.name, range_)
+        index = 0 if chosen is None else self.ranges.findText(chosen.name)
+        self.ranges.setCurrentIndex(max(0, index))
         self.ranges.blockSignals(False)
         self._range_line.setVisible(bool(ranges))
 
@@ -304,14 +304,14 @@ class KineticsPage(Page):
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
-        for place, (key, name, tip) in enumerate(_NUMBERS):
+        for index, (key, name, tip) in enumerate(_NUMBERS):
             cell: QLabel = named(QLabel(_UNKNOWN), f"kinetics_{key}", tip)
             cell.setAlignment(Qt.AlignmentFlag.AlignRight)
             cell.setWordWrap(True)
             cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._cells[key] = cell
-            grid.addWidget(QLabel(name), place, 0)
-            grid.addWidget(cell, place, 1)
+            grid.addWidget(QLabel(name), index, 0)
+            grid.addWidget(cell, index, 1)
         grid.setColumnStretch(1, 1)
         self._inner.addWidget(holder)
 

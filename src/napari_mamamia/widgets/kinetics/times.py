@@ -82,9 +82,9 @@ class TimesControls(QWidget):
     def show_timing(self, rule: TimingRule) -> None:
         """Show which clock the phases are chosen by."""
         self._rule = rule
-        at = self.timing.findData(rule.timing)
+        index = self.timing.findData(rule.timing)
         self.timing.blockSignals(True)
-        self.timing.setCurrentIndex(at)
+        self.timing.setCurrentIndex(index)
         self.timing.blockSignals(False)
         self._show_typed(rule.timing)
         if rule.injection_s is not None:
@@ -100,14 +100,14 @@ class TimesControls(QWidget):
             tr("phase 0") if n_before == 2 else tr("phases 0-{n_before}", n_before=n_before - 2)
         )
         self.pre.blockSignals(True)
-        for at, text in enumerate(
+        for index, text in enumerate(
             (
                 tr("phase {n_before}; {earlier} left out", n_before=n_before - 1, earlier=earlier),
                 tr("mean of phases 0-{n_before}", n_before=n_before - 1),
                 tr("phase 0; {later} kept", later=later),
             )
         ):
-            self.pre.setItemText(at, text)
+            self.pre.setItemText(index, text)
         self.pre.setCurrentIndex(self.pre.findData(how))
         self.pre.blockSignals(False)
 
@@ -126,9 +126,9 @@ class TimesControls(QWidget):
         self.timing: QComboBox = named(
             QComboBox(), "kinetics_timing", tr("Which clock chooses the early and the late phase")
         )
-        for place, (timing, tip) in enumerate(_TIMINGS.items()):
+        for index, (timing, tip) in enumerate(_TIMINGS.items()):
             self.timing.addItem(str(timing), timing)
-            self.timing.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+            self.timing.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
         self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
         self.timing_value: QLineEdit = named(
             QLineEdit(), "kinetics_timing_value", tr("Takes it with Enter")
@@ -143,9 +143,9 @@ class TimesControls(QWidget):
             "kinetics_pre",
             tr("What the signal before contrast is where it was scanned again"),
         )
-        for place, (how, tip) in enumerate(_PRES.items()):
+        for index, (how, tip) in enumerate(_PRES.items()):
             self.pre.addItem("", how)
-            self.pre.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+            self.pre.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
         self.pre.currentIndexChanged.connect(lambda at: self.pre_chosen.emit(self.pre.itemData(at)))
         self._pre_line = row(QLabel(tr("Before contrast")), self.pre)
         self._pre_line.hide()

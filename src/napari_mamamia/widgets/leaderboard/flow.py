@@ -136,7 +136,7 @@ class LeaderboardFlow(WindowPart):
         self.leave()
         opened, ids = self._session.opened, {}
         if opened is not None:
-            ids = {case_key(one.case_id): one.case_id for one in opened.data_set.cases}
+            ids = {case_key(case.case_id): case.case_id for case in opened.data_set.cases}
         self._own_ids = ids
         cases = self._view.case_ids()
         n_there = sum(case_key(case_id) in ids for case_id in cases)

@@ -176,7 +176,7 @@ class CasesModel(QAbstractTableModel):
 
     def column_of(self, team: str) -> int | None:
         """Return a team's column, None where it has none."""
-        names = [] if self._grid is None else [self._grid.teams[at] for at in self._columns]
+        names = [] if self._grid is None else [self._grid.teams[index] for index in self._columns]
         return names.index(team) + len(_BEFORE) if team in names else None
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:

@@ -299,8 +299,8 @@ class LeaderboardTab(QWidget):
         self._tables = QSplitter(Qt.Orientation.Horizontal)
         self._tables.addWidget(self.teams)
         self._tables.addWidget(right)
-        for at in range(2):
-            self._tables.setStretchFactor(at, 1)
+        for index in range(2):
+            self._tables.setStretchFactor(index, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.setSpacing(4)
@@ -332,8 +332,8 @@ class LeaderboardTab(QWidget):
         first = next((name for name in (chosen, leads) if name in names), None)
         at = 0 if first is None else names.index(first)
         _fill_combo(self.methods, list(map(_explain_method, names)), at)
-        for place, name in enumerate(names):
-            self.methods.setItemData(place, name)
+        for index, name in enumerate(names):
+            self.methods.setItemData(index, name)
         has_grid = table is not None and table.grid is not None
         self.cases.setVisible(has_grid)
         self.orders.setEnabled(has_grid)

@@ -138,16 +138,16 @@ class MeasureFlow(WindowPart):
             self._tool.toggle(kind)
             self._follow_hand()
             return
-        place = self._find_middle()
-        if place is None:
+        middle = self._find_middle()
+        if middle is None:
             self._notifier.hint(tr("Open a case and show its slices first."))
             return
-        for one in self.record.items:
-            is_key = one.item.kind is MeasureKind.KEY_IMAGE and one.is_own
-            if is_key and self._find_slice_of(one) == place[0]:
-                self.record.remove(one.key)
+        for item in self.record.items:
+            is_key = item.item.kind is MeasureKind.KEY_IMAGE and item.is_own
+            if is_key and self._find_slice_of(item) == middle[0]:
+                self.record.remove(item.key)
                 return
-        self._keep_item(self._make_item(kind, (place[1],), place[0]))
+        self._keep_item(self._make_item(kind, (middle[1],), middle[0]))
 
     def delete(self) -> None:
         """Take the chosen drawing, or the chosen mark, away."""
@@ -175,7 +175,7 @@ class MeasureFlow(WindowPart):
             self._notifier.hint(_OUTSIDE)
             return
         self._scene.view.reveal((inside[0], inside[1], inside[2]))
-        if not any(key in shown.keys for shown in self.views):
+        if not any(key in view.keys for view in self.views):
             words = tr("It was drawn in the {plane} plane: show three planes", plane=on.plane)
             self._notifier.hint(with_key(words, "planes"))
 
@@ -213,7 +213,7 @@ class MeasureFlow(WindowPart):
         self._show_views()
 
     def _find_mark(self, key: str) -> ShownMark | None:
-        return next((one for one in self.marks if one.key == key), None)
+        return next((mark for mark in self.marks if mark.key == key), None)
 
     def _choose_drawing(self, key: str) -> None:
         self._chosen_mark = "" if self._find_mark(key) is None else key
@@ -328,7 +328,7 @@ class MeasureFlow(WindowPart):
 
     def _follow_layers(self, _event: object = None) -> None:
         """Measure an ellipse on no phase in the difference that is shown, or no more."""
-        if any(one.item.phase is None for one in self.record.items):
+        if any(item.item.phase is None for item in self.record.items):
             self._show_all()
 
     def _show_all(self) -> None:
@@ -336,10 +336,10 @@ class MeasureFlow(WindowPart):
         record = self.record
         if record.chosen:
             self._chosen_mark = ""  # one thing is chosen at a time: Del takes that one
-        alive = {(one.version, id(self._scene.grid)) for one in record.items}
+        alive = {(item.version, id(self._scene.grid)) for item in record.items}
         self._slices = {key: on for key, on in self._slices.items() if key in alive}
         self._said = {}
-        n_unsaved = sum(record.is_unsaved(one) for one in record.items)
+        n_unsaved = sum(record.is_unsaved(item) for item in record.items)
         unsaved = tr("Not saved: {count}", count=n_unsaved) if n_unsaved else ""
         note = "\n".join(filter(None, (unsaved, record.problem)))
         self._section.show_drawn(
@@ -355,7 +355,7 @@ class MeasureFlow(WindowPart):
     def _show_views(self) -> None:
         every = self._list_shown() if self._tool.is_shown else []
         in_hand = self._moving_mark
-        marks = [in_hand if in_hand and one.key == in_hand.key else one for one in self.marks]
+        marks = [in_hand if in_hand and mark.key == in_hand.key else mark for mark in self.marks]
         for view in self.views:
             view.show(every, marks if self._tool.is_shown else ())
 
@@ -363,7 +363,7 @@ class MeasureFlow(WindowPart):
         """Return all that is drawn, with what is in hand."""
         if self._session.case is None or self._scene.grid is None:
             return []
-        every = [self._make_shown(one) for one in self.record.items]
+        every = [self._make_shown(item) for item in self.record.items]
         sketch = self._tool.sketch
         shape = None if sketch is None else sketch.shape
         if sketch is not None and shape is not None:

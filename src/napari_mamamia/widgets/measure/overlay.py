@@ -160,7 +160,7 @@ class ViewDrawings:
     @property
     def marks(self) -> dict[str, float]:
         """How strongly each mark is drawn, 1 on its own slice, by its key."""
-        return {one.mark.key: one.strength for one in self._placed_marks}
+        return {placed_mark.mark.key: placed_mark.strength for placed_mark in self._placed_marks}
 
     def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
         """Show those of all drawings that lie in the slice, and marks near it."""
@@ -173,11 +173,11 @@ class ViewDrawings:
         best: tuple[float, Grip] | None = None
         gripped = [one for one in self._placed if one.shown.kind is not MeasureKind.KEY_IMAGE]
         for one in gripped if lead is not None else ():
-            for away, at in _list_distances(one, lead, np.asarray(pixel, float)[:2]):
-                may_move = one.shown.is_own and at is not None
+            for away, index in _list_distances(one, lead, np.asarray(pixel, float)[:2]):
+                may_move = one.shown.is_own and index is not None
                 rank = away - (0 if not may_move else 1000) - (1 if one.shown.is_chosen else 0)
                 if one.shown.key and away <= _REACH and (best is None or rank < best[0]):
-                    best = rank, Grip(one.shown.key, at if may_move else None, one.shown.on)
+                    best = rank, Grip(one.shown.key, index if may_move else None, one.shown.on)
         return self._find_mark(pixel) if best is None else best[1]
 
     def _find_mark(self, pixel: Any) -> Grip | None:
@@ -185,11 +185,11 @@ class ViewDrawings:
         lead = self._find_transform()
         if lead is None:
             return None
-        for one in self._placed_marks:
-            place = lead.map(QPointF(*one.place))
+        for placed_mark in self._placed_marks:
+            place = lead.map(QPointF(*placed_mark.place))
             away = np.hypot(place.x() - float(pixel[0]), place.y() - float(pixel[1]))
-            if one.on is not None and away <= _REACH:
-                return Grip(one.mark.key, 0, one.on)
+            if placed_mark.on is not None and away <= _REACH:
+                return Grip(placed_mark.mark.key, 0, placed_mark.on)
         return None
 
     def find_pixel(self, key: str) -> tuple[float, float] | None:
@@ -301,7 +301,7 @@ def _list_distances(
     """Return how far a pixel is from each point (its number) and from the lines (None)."""
     points = _map_points(lead, one.points)
     away: list[tuple[float, int | None]] = [
-        (float(np.hypot(*(point - pixel))), at) for at, point in enumerate(points)
+        (float(np.hypot(*(point - pixel))), index) for index, point in enumerate(points)
     ]
     for line in one.lines:
         mapped = _map_points(lead, line)

@@ -193,7 +193,7 @@ class DrawnRecord(WindowPart):
             self.changed.emit()  # more phases are read: an ellipse has its values now
             return
         is_same_case = before[1:2] == (id(signal),) and signal is not None
-        nameless = [one for one in self.items if is_same_case and not one.item.reader]
+        nameless = [item for item in self.items if is_same_case and not item.item.reader]
         self._of, self._items, self._acts, self._log = of, {}, [], None
         self.problem, self._is_failing = "", False
         if of is not None and workspace is not None:
@@ -227,10 +227,12 @@ class DrawnRecord(WindowPart):
         log, reader = self._log, self._session.reader
         if log is None:
             return
-        drawn_here = {key: one for key, one in self._items.items() if not one.item.measurement_id}
-        stored = (log.find_stored(one.version) for one in drawn_here.values())
+        drawn_here = {
+            key: item for key, item in self._items.items() if not item.item.measurement_id
+        }
+        stored = (log.find_stored(drawn_here.version) for drawn_here in drawn_here.values())
         passed_over = log.gone_ids | {one.measurement_id for one in stored if one is not None}
-        names = [one.measurement_id for one in opened.items]
+        names = [item.measurement_id for item in opened.items]
         others = {
             name: Drawn(name, name, item, is_own=item.reader == reader)
             for name, item in zip(names, opened.items, strict=True)

@@ -68,7 +68,7 @@ class _DrawnModel(QAbstractListModel):
     def show_items(self, items: Sequence[Drawn], say: Callable[[Drawn], str]) -> None:
         """Show other drawings."""
         self._say = say
-        if [one.key for one in items] == [one.key for one in self.items]:
+        if [item.key for item in items] == [item.key for item in self.items]:
             self.items = items
             self.dataChanged.emit(self.index(0), self.index(len(items) - 1))
             return
@@ -174,7 +174,7 @@ class MeasureSection(QWidget):
         `lesions` are the numbers that it can be given to.
         """
         self._model.show_items(items, say)
-        at = next((at for at, one in enumerate(items) if one.key == chosen), -1)
+        at = next((index for index, item in enumerate(items) if item.key == chosen), -1)
         if at >= 0:
             self.list.setCurrentIndex(self._model.index(at))
         else:
@@ -222,8 +222,8 @@ class MeasureSection(QWidget):
         holder = QWidget()
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 0, 0, 0)
-        for at, control in enumerate(self.tools.values()):
-            grid.addWidget(control, at // _IN_A_ROW, at % _IN_A_ROW)
+        for index, control in enumerate(self.tools.values()):
+            grid.addWidget(control, index // _IN_A_ROW, index % _IN_A_ROW)
         grid.setColumnStretch(_IN_A_ROW, 1)
         return holder
 

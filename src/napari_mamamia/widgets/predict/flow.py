@@ -119,8 +119,8 @@ class PredictEstimate(WindowPart):
         self, models: Sequence[PlannedSegmenter], case: Case, *, measure: bool
     ) -> tuple[Estimate, ...]:
         estimates = []
-        for one in models:
-            estimates.append(self._services.estimate_case(one, case, measure=measure))
+        for model in models:
+            estimates.append(self._services.estimate_case(model, case, measure=measure))
         return tuple(estimates)
 
 

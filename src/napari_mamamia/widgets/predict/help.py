@@ -40,8 +40,8 @@ class PredictHelp(QWidget):
         for old in self.buttons:
             discard(old)
         self.buttons = []
-        for number, one in enumerate(remedies):
-            remedy_button = button(f"predict_offer_{number}", one.text, one.tip, one.take)
+        for number, remedy in enumerate(remedies):
+            remedy_button = button(f"predict_offer_{number}", remedy.text, remedy.tip, remedy.take)
             self._layout.addWidget(remedy_button)
             self.buttons.append(remedy_button)
         self.said.setText(said)

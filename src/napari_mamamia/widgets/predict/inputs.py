@@ -58,7 +58,7 @@ class InputStrip(QWidget):
     @property
     def has_pictures(self) -> bool:
         """Whether the pictures of the channels shown are there."""
-        return any(not one.pixmap().isNull() for one in self._pictures)
+        return any(not picture.pixmap().isNull() for picture in self._pictures)
 
     def show_channels(self, channels: Sequence[InputChannel]) -> None:
         """Show the texts; pictures of the same channels stay until new ones come."""
@@ -81,9 +81,9 @@ class InputStrip(QWidget):
 
     def show_pictures(self, found: InputPictures) -> None:
         """Put the pictures in; those of other channels than are shown are dropped."""
-        if tuple(one.channel for one in found.pictures) != self._shown:
+        if tuple(picture.channel for picture in found.pictures) != self._shown:
             return
-        shapes = [one.pixels.shape for one in found.pictures if one.pixels is not None]
+        shapes = [picture.pixels.shape for picture in found.pictures if picture.pixels is not None]
         self._height = max((min(rows / columns, 1.0) for rows, columns in shapes), default=1.0)
         for place, one in zip(self._pictures, found.pictures, strict=True):
             place.setFixedHeight(round(place.width() * self._height))
@@ -93,8 +93,8 @@ class InputStrip(QWidget):
 
     def forget_pictures(self) -> None:
         """Take the pictures away, such as those of another case."""
-        for place in self._pictures:
-            place.clear()
+        for picture in self._pictures:
+            picture.clear()
         self.warning.hide()
 
     def _make_frame(self, number: int, channel: InputChannel, side: int) -> QLabel:

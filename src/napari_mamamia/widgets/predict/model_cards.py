@@ -33,7 +33,7 @@ def _join_filters() -> str:
         for kind, spec in MODEL_KINDS.items()
         if spec.suffixes
     }
-    every = dict.fromkeys(one for ends in patterns.values() for one in ends)
+    every = dict.fromkeys(end for ends in patterns.values() for end in ends)
     kinds = (f"{kind} ({' '.join(ends)})" for kind, ends in patterns.items())
     return ";;".join([tr("Models ({names})", names=" ".join(every)), *kinds, tr("All files (*)")])
 
@@ -141,10 +141,10 @@ class ModelList(QWidget):
         """List the models; the first one is this software's own."""
         self.list.blockSignals(True)
         self.list.clear()
-        for one in lines:
-            item = QListWidgetItem(f"{one.title}\n{one.problem or one.text}")
-            item.setData(Qt.ItemDataRole.UserRole, one.name)
-            item.setToolTip(one.problem or one.text)
+        for line in lines:
+            item = QListWidgetItem(f"{line.title}\n{line.problem or line.text}")
+            item.setData(Qt.ItemDataRole.UserRole, line.name)
+            item.setToolTip(line.problem or line.text)
             self.list.addItem(item)
         self._select_models(chosen)
         self.list.blockSignals(False)

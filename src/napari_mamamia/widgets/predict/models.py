@@ -92,7 +92,7 @@ class PredictModels(WindowPart):
             return ()
         segmenter = self.segmenter()
         members = getattr(segmenter, "members", (segmenter,))
-        return tuple(one for one in members if isinstance(one, PlannedSegmenter))
+        return tuple(member for member in members if isinstance(member, PlannedSegmenter))
 
     def problem(self) -> str:
         """Return why what is chosen cannot be run at all, "" if it can."""

@@ -181,8 +181,8 @@ class RefineMore(QWidget):
         places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))
         for control, place in zip(tools, places, strict=True):
             grid.addWidget(control, *place)
-        for at, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
-            grid.addWidget(amount, at, 1)
+        for index, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
+            grid.addWidget(amount, index, 1)
         self._buttons += tools
         content.setLayout(grid)
         return content

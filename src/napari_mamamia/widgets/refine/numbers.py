@@ -79,14 +79,14 @@ class RefineNumbers(QWidget):
             head.setAlignment(Qt.AlignmentFlag.AlignRight)
             grid.addWidget(head, 0, column)
         self.cells: dict[tuple[str, str], QLabel] = {}
-        for at, (name, text, tip) in enumerate(_ROWS, start=1):
-            grid.addWidget(named(QLabel(text), f"refine_{name}_name", tip), at, 0)
+        for index, (name, text, tip) in enumerate(_ROWS, start=1):
+            grid.addWidget(named(QLabel(text), f"refine_{name}_name", tip), index, 0)
             for column, whose in enumerate(("start", "now", "reference"), start=1):
                 cell: QLabel = named(
                     FittedLabel(_UNKNOWN, (_WIDEST,)), f"refine_{name}_{whose}", tip
                 )
                 cell.setAlignment(Qt.AlignmentFlag.AlignRight)
-                grid.addWidget(cell, at, column)
+                grid.addWidget(cell, index, column)
                 self.cells[name, whose] = cell
         grid.setColumnStretch(0, 1)
         self.show_numbers(ShownNumbers(None, None))

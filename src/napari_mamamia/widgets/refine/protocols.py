@@ -170,7 +170,7 @@ class Protocols(WindowPart):
         """Return the protocol's structures as (value, name)."""
         if self.protocol is None:
             return ()
-        return tuple((one.value, one.name) for one in self.protocol.structures)
+        return tuple((structure.value, structure.name) for structure in self.protocol.structures)
 
     def shown(self) -> tuple[str, Sequence[str], Sequence[tuple[int, str]]]:
         """Return the line, the checklist and the structures that the page shows."""

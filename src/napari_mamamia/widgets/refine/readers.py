@@ -89,7 +89,7 @@ class Readers(WindowPart):
         opened, known = self._session.opened, self._session.reader
         if self._is_given or opened is None or known is None:
             return
-        if any(case_key(one) != case_key(known) for one in opened.people):
+        if any(case_key(person) != case_key(known) for person in opened.people):
             self._session.set_reader(None)
             self._header.set_reader(None)
 

@@ -175,8 +175,8 @@ class StrokeQueue(WindowPart):
     def _draw_again(self, live: EditingSession, stroke: _Waiting) -> None:
         first, *others = stroke.places
         self._redraw_box(live.press(first, stroke.brush))
-        for place in others:
-            self._redraw_box(live.drag(place))
+        for other in others:
+            self._redraw_box(live.drag(other))
         if stroke.is_ended:
             self._end_in_hand(live)
         else:

@@ -133,7 +133,7 @@ class ReportFlow(WindowPart):
         if count == 1:
             lines = [tr("{case_id} is written.", case_id=summary.reports[0].case_id)]
         failures = summary.failures
-        lines += [f"{one.case_id}: {one.reason}" for one in failures[:_MOST_LINES]]
+        lines += [f"{failure.case_id}: {failure.reason}" for failure in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:
             lines.append(tr("… and {n} more", n=len(failures) - _MOST_LINES))
         self.page.show_result(

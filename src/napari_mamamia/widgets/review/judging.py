@@ -204,11 +204,11 @@ class Judging(WindowPart):
     def take_reading(self, at: int) -> None:
         """Lay a reading over the judge's mask."""
         if self._is_on_screen() and self.dispute is not None:
-            one = self.dispute.readings[at]
+            reading = self.dispute.readings[at]
             self._consensus = None
-            self._editing.start_with(one.labels, f"reading of {one.name}")
+            self._editing.start_with(reading.labels, f"reading of {reading.name}")
             self._view.show_choice(
-                tr("Taken from {name}; go on by drawing, or decide.", name=one.name)
+                tr("Taken from {name}; go on by drawing, or decide.", name=reading.name)
             )
 
     def take_rule(self, rule: ConsensusRule) -> None:

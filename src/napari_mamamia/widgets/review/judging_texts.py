@@ -19,8 +19,8 @@ MM3_PER_ML: Final = 1000.0
 def describe_queue(rows: Sequence[DisputeRow]) -> str:
     """Return what waits for a judge and in what order, in words."""
     counts = Counter(
-        "ended" if one.state in ENDS else "agree" if one.state is CaseState.READ else "disagree"
-        for one in rows
+        "ended" if row.state in ENDS else "agree" if row.state is CaseState.READ else "disagree"
+        for row in rows
     )
     if not counts["disagree"] + counts["agree"]:
         return tr("Nothing waits for a judge now.") + (" Decided:" if rows else "")
@@ -63,7 +63,7 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
         text += tr(", {n_parts} split or joined", n_parts=table.n_parts)
     parts = [text]
     if table.answers:
-        n_same = sum(one.is_same for one in table.answers)
+        n_same = sum(answer.is_same for answer in table.answers)
         parts.append(
             tr(
                 "answers about those of both: {n_same} of {n_answers} the same",

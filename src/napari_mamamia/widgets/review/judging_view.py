@@ -319,13 +319,15 @@ class JudgingView(QWidget):
 
     def show_readings(self, dispute: Dispute) -> None:
         """Offer the readings of a case that was just taken up."""
-        names = [one.name for one in dispute.readings]
-        for chooser, at in ((self.first, 0), (self.second, 1), (self.answers, 0)):
+        names = [reading.name for reading in dispute.readings]
+        for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
             chooser.clear()
             chooser.addItems(names)
-            chooser.setCurrentIndex(min(at, len(names) - 1))
+            chooser.setCurrentIndex(min(index, len(names) - 1))
         self._pair.setVisible(len(names) > 2)
-        self._answers_line.setVisible(len({one.reading.answers for one in dispute.readings}) > 1)
+        self._answers_line.setVisible(
+            len({reading.reading.answers for reading in dispute.readings}) > 1
+        )
         self.take_second.setEnabled(len(names) > 1)
         self.show_choice("")
 

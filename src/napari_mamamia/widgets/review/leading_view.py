@@ -247,13 +247,17 @@ class CaseChoice(QWidget):
             self.note.show()
             chosen = set()
         self.listed.blockSignals(True)
-        for at, case_id in enumerate(self._ids):
-            self.listed.item(at).setSelected(case_id in chosen)
+        for index, case_id in enumerate(self._ids):
+            self.listed.item(index).setSelected(case_id in chosen)
         self.listed.blockSignals(False)
 
     def _take_cases(self) -> None:
         """Write what was chosen in the list into the line."""
-        chosen = [one for at, one in enumerate(self._ids) if self.listed.item(at).isSelected()]
+        chosen = [
+            identifier
+            for index, identifier in enumerate(self._ids)
+            if self.listed.item(index).isSelected()
+        ]
         self.line.setText("" if len(chosen) == len(self._ids) else join_cases(chosen))
 
 
@@ -333,7 +337,7 @@ class DraftView(QWidget):
         self.setVisible(draft is not None)
         self.hide_notes()
         if draft is not None:
-            leads = [one.name for one in draft.study.readers if Role.LEAD in one.roles]
+            leads = [reader.name for reader in draft.study.readers if Role.LEAD in reader.roles]
             self.keys.show_leads(leads)
             self.result.setText("<br>".join(map(escape, describe_draft(draft))))
             n_left_out = len(draft.left_out)

@@ -187,8 +187,8 @@ class ReviewPage(QWidget):
         return self._work
 
     def _turn_to(self, at: int) -> None:
-        for place, view in enumerate(self._views):
-            view.setVisible(place == at)
+        for index, view in enumerate(self._views):
+            view.setVisible(index == at)
 
     # ------------------------------------------------------------- for the flow
 
@@ -242,7 +242,7 @@ class ReviewPage(QWidget):
         self.trouble.setVisible(bool(look.problems))
         self.tabs.setTabVisible(0, Role.READER in look.roles)
         self.tabs.setTabVisible(1, is_judge(look))
-        n_open = sum(one.state not in _AGREED for one in look.disputes)
+        n_open = sum(dispute.state not in _AGREED for dispute in look.disputes)
         self.tabs.setTabText(1, tr("Judge ({n_open})", n_open=n_open) if n_open else "Judge")
         self.reading.show_look(look)
         if more is not None:

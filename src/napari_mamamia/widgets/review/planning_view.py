@@ -386,7 +386,9 @@ class PlanningView(QWidget):
         limits += [box.text() for box in (self.lesions, self.category) if box.isChecked()]
         words = ", ".join(limits) or tr("never")
         self._rules.said.setText(f"{words}; {self.consensus.currentText()}")
-        named_files = [Path(one.text()).name for one in self.files.values() if one.text().strip()]
+        named_files = [
+            Path(file.text()).name for file in self.files.values() if file.text().strip()
+        ]
         repeats = tr("{share} % repeats", share=self.repeats.value())
         self._extras.said.setText(", ".join((*named_files, repeats)))
 

@@ -389,13 +389,13 @@ class Reading(WindowPart):
         if not self._case.is_at(taken.case_id, _place_of(taken)):
             return  # the mask is of the case before
         self._measure.stop()
-        at = self._n_steps
+        n_steps = self._n_steps
         with_numbers = not taken.blinding.hides(Hidden.NUMBERS)
         measure_lesions = self._services.review.measure_lesions
         before, record = self._form.current.anchors, self._session.record
 
         def take(facts: CaseFacts) -> None:
-            self._n_measured = at
+            self._n_measured = n_steps
             self._form.set_facts(facts)
             self.keep_draft()  # which lesion is which, beside the mask that is kept anyway
             if then is not None:

@@ -383,15 +383,15 @@ class SigningView(QWidget):
         before = self.meaning.currentData()
         meanings = [one for one in Meaning if any(thing.meaning is one for thing in self._things)]
         self.meaning.clear()
-        for one in meanings:
-            self.meaning.addItem(_AS[one], one)
+        for meaning in meanings:
+            self.meaning.addItem(_AS[meaning], meaning)
         self.meaning.setCurrentIndex(meanings.index(before) if before in meanings else 0)
         self._fill_list()
 
     def _fill_list(self) -> None:
         before = set(self.chosen)
         meaning = self.meaning.currentData()
-        rows: Sequence[Signable] = [one for one in self._things if one.meaning is meaning]
+        rows: Sequence[Signable] = [thing for thing in self._things if thing.meaning is meaning]
         self.things.blockSignals(True)
         self.things.clear()
         for one in rows:

@@ -195,7 +195,7 @@ def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
     """Enlarge the image around a world position, which stays where it is on the screen."""
     camera, shown = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
-    for at, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
-        centre[at] = position[axis] + (centre[at] - position[axis]) / factor
+    for index, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
+        centre[index] = position[axis] + (centre[index] - position[axis]) / factor
     camera.zoom *= factor
     camera.center = tuple(centre)

@@ -331,8 +331,8 @@ class LayerStack:
     def _place_of(self, role: Role) -> int:
         """Return where a layer belongs: above our layers of lower roles."""
         below = [
-            place
-            for place, layer in enumerate(self.viewer.layers)
+            index
+            for index, layer in enumerate(self.viewer.layers)
             if (tag := tag_of(layer)) and _ORDER.index(tag.role) <= _ORDER.index(role)
         ]
         return max(below, default=-1) + 1

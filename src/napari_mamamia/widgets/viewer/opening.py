@@ -193,7 +193,7 @@ class Opening(WindowPart):
             case, phase = ahead.case, ahead.phase
         else:
             case = self._services.open_case(files, record)
-            phase = next((one.index for one in case.phases if one.loaded), 0)
+            phase = next((phase.index for phase in case.phases if phase.loaded), 0)
         masks = self._open_masks(case, context)
         report_progress(1, 1, tr("Showing {case_id}", case_id=context.case_id))
         limits = self._services.display_range(case.signal[phase])

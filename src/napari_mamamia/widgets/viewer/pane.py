@@ -233,9 +233,9 @@ class LayerCopies:
 
     def _sort_copies(self, ours: list[Any]) -> None:
         there = [self._copies[layer] for layer in ours if self._copies[layer] in self._model.layers]
-        for place, copy in enumerate(there):
-            if self._model.layers[place] is not copy:
-                self._model.layers.move(self._model.layers.index(copy), place)
+        for index, copy in enumerate(there):
+            if self._model.layers[index] is not copy:
+                self._model.layers.move(self._model.layers.index(copy), index)
 
     def _choose_copy(self, _event: object = None) -> None:
         """Choose the copy of the chosen layer: its cursor and drag are the view's."""

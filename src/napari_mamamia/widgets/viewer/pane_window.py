@@ -91,14 +91,14 @@ class CrossHair:
     def draw(self, _event: object = None) -> None:
         """Draw anew, such as after the camera moved."""
         width, height = self._canvas.width(), self._canvas.height()
-        at = None
+        index = None
         if self._world is not None:
-            at = canvas_place(self._world, self._viewer, (width, height))
-        if at is None:
+            index = canvas_place(self._world, self._viewer, (width, height))
+        if index is None:
             for line in self._lines:
                 line.hide()
             return
-        x, y = round(at[0]), round(at[1])
+        x, y = round(index[0]), round(index[1])
         places = (
             (0, y, x - _GAP, _WIDTH),
             (x + _GAP, y, width - x - _GAP, _WIDTH),

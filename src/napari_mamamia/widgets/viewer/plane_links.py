@@ -131,9 +131,9 @@ class PlaneLinks(QObject):
 
     def bring(self, pane: Pane) -> None:
         """Show the place in a view that is not linked yet."""
-        shown = self._find_shown_place()
-        if shown is not None:
-            pane.show(shown, self._scene.phase)
+        shown_place = self._find_shown_place()
+        if shown_place is not None:
+            pane.show(shown_place, self._scene.phase)
 
     def spread(self) -> None:
         """Let every view show the place, and the further ones the main one's phase."""

@@ -387,7 +387,7 @@ class Scene:
     def shown_mask(self) -> Any | None:
         """Return the visible mask that matters most: refined, prediction, reference; else None."""
         visible = [layer for layer in self.mask_layers() if layer.visible]
-        order = {role: place for place, role in enumerate(MASK_ROLES)}
+        order = {role: index for index, role in enumerate(MASK_ROLES)}
         return max(visible, key=lambda layer: order[_find_role(layer)], default=None)
 
     def set_masks_hidden(self, hidden: bool) -> None:

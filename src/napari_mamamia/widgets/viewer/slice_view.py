@@ -215,8 +215,8 @@ class SliceView:
         camera = self._viewer.scene.camera
         centre = tuple(camera.center)[-2:]
         reach = [pixels / 2 / camera.zoom for pixels in (canvas.height(), canvas.width())]
-        at = self._find_world(voxel, grid)[-2:]
-        return all(abs(a - c) < r for a, c, r in zip(at, centre, reach, strict=True))
+        index = self._find_world(voxel, grid)[-2:]
+        return all(abs(a - c) < r for a, c, r in zip(index, centre, reach, strict=True))
 
     def _find_world(self, voxel: Voxel, grid: Grid) -> list[float]:
         """Return where `voxel` lies along the axes on screen, in mm."""

@@ -196,7 +196,7 @@ def measure_agreement(
     matched = LesionNames()
     pairs, repeat_pairs, honeypot_pairs = _compare_all(store, state, truth, left_out, matched)
     report_progress(len(state.cases), len(state.cases), "Resampling the cases")
-    order = [one.reader_id for one in study.readers]
+    order = [reader.reader_id for reader in study.readers]
     categories, numbers, notes, n_unmatched = _compare_answers(
         state, matched, order, orders or {}, sizes
     )
@@ -208,7 +208,7 @@ def measure_agreement(
         software_version(),
         str(study.plan.mode),
         len(study.cases),
-        len({one.case_id for one in pairs}),
+        len({pair.case_id for pair in pairs}),
         _summarise_cases(pairs, sizes),
         tuple(summarise_readers(pairs, order, sizes)),
         tuple(compare_volumes(pairs, order, sizes)),
@@ -252,13 +252,17 @@ def _compare_all(
 ) -> tuple[list[MaskPair], list[MaskPair], list[MaskPair]]:
     """Return the pairs of readers, of repeats and with the truth, one case's masks at a time."""
     known_masks = {} if truth is None else masks_of_cases(truth.masks)
-    of_truth = set() if truth is None else {case_key(one) for one in truth.case_ids}
+    of_truth = (
+        set()
+        if truth is None
+        else {case_key(case_identifier) for case_identifier in truth.case_ids}
+    )
     pairs: list[MaskPair] = []
     repeats: list[MaskPair] = []
     honeypots: list[MaskPair] = []
-    for at, view in enumerate(state.cases):
+    for index, view in enumerate(state.cases):
         case_id = state.study.case(view.key).case_id
-        report_progress(at, len(state.cases), f"Comparing the masks of {case_id}")
+        report_progress(index, len(state.cases), f"Comparing the masks of {case_id}")
         look = CaseMasks(store, case_id, left_out)
         pairs += look.compare(combinations(_list_first(view, state.study), 2))
         matched.of_readers[view.key] = group_lesions(look.matches)
@@ -268,16 +272,20 @@ def _compare_all(
             matched.of_repeats[view.key, reader] = group_lesions([(*_TIMES, match)])
         if case_key(case_id) in of_truth:
             readings = [one for one in (*view.earlier, *view.readings) if one.hash]
-            first = [one for one in readings if (one.round, one.occasion) == (1, 0)]
+            first = [reading for reading in readings if (reading.round, reading.occasion) == (1, 0)]
             honeypots += look.compare_with(first, known_masks.get(case_key(case_id)))
     return pairs, repeats, honeypots
 
 
 def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
     """Return the readings that count, in the order of the study's readers."""
-    order = {one.reader_id: at for at, one in enumerate(study.readers)}
-    readings = [one for one in view.readings if one.occasion == 0 and one.state is CaseState.READ]
-    return sorted(readings, key=lambda one: order[one.reader])
+    order = {reader.reader_id: index for index, reader in enumerate(study.readers)}
+    readings = [
+        reading
+        for reading in view.readings
+        if reading.occasion == 0 and reading.state is CaseState.READ
+    ]
+    return sorted(readings, key=lambda reading: order[reading.reader])
 
 
 def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
@@ -297,8 +305,8 @@ def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
 def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskAgreement:
     """Return the means over cases of the mean over a case's pairs."""
     groups: dict[str, list[MaskPair]] = {}
-    for one in pairs:
-        groups.setdefault(one.case_id, []).append(one)
+    for pair in pairs:
+        groups.setdefault(pair.case_id, []).append(pair)
     every = [one for group in groups.values() for one in group]
     means = [
         [mean_of(getattr(one, name) for one in group) for group in groups.values()]
@@ -316,8 +324,8 @@ def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskA
 
 def _summarise_each(state: ReviewState, pairs: Iterable[MaskPair]) -> Iterator[CaseAgreement]:
     groups: dict[str, list[MaskPair]] = {}
-    for one in pairs:
-        groups.setdefault(one.case_id, []).append(one)
+    for pair in pairs:
+        groups.setdefault(pair.case_id, []).append(pair)
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
         group = groups.get(case_id, [])
@@ -350,7 +358,7 @@ def _follow_honeypots(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[HoneypotCourse]:
     for names, own_pairs in group_pairs(pairs, order):
-        by_time = sorted(own_pairs, key=lambda one: one.at)
+        by_time = sorted(own_pairs, key=lambda pair: pair.at)
         half = (len(by_time) + 1) // 2
         yield HoneypotCourse(
             names[0],
@@ -364,11 +372,11 @@ def _follow_honeypots(
 def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
     """Count masks of a reader (first) and of the truth (second) as found, missing and extra."""
     # IoU = Dice / (2 - Dice); undefined for two empty masks, which no comparison holds for
-    is_valid = [one.dsc / (2 - one.dsc) >= _IOU for one in pairs]
+    is_valid = [pair.dsc / (2 - pair.dsc) >= _IOU for pair in pairs]
     n_valid = sum(is_valid)
-    others = [one for one, is_found in zip(pairs, is_valid, strict=True) if not is_found]
-    n_extra = sum(one.volume_first_mm3 > 0 for one in others)
-    n_missing = sum(one.volume_second_mm3 > 0 for one in others)
+    others = [pair for pair, is_found in zip(pairs, is_valid, strict=True) if not is_found]
+    n_extra = sum(other.volume_first_mm3 > 0 for other in others)
+    n_missing = sum(other.volume_second_mm3 > 0 for other in others)
     shares = (
         n_valid / n if n else nan
         for n in (n_valid + n_missing + n_extra, n_valid + n_extra, n_valid + n_missing)
@@ -387,11 +395,16 @@ def _compare_answers(
     sizes: tuple[int, int],
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...], list[str], int]:
     table = collect_questions(
-        ReaderAnswers(at, one.reader, one.answers, _name_lesions(one, one.reader, names, readings))
-        for at, view in enumerate(state.cases)
+        ReaderAnswers(
+            index,
+            reading.reader,
+            reading.answers,
+            _name_lesions(reading, reading.reader, names, readings),
+        )
+        for index, view in enumerate(state.cases)
         for names in [matched.of_readers.get(view.key, {})]
         for readings in [_list_first(view, state.study)]
-        for one in readings
+        for reading in readings
     )
     notes = [f"{name} is not compared: {why}" for name, why in table.notes]
     return *compare_table(table, readers, orders, sizes), notes, table.n_unmatched
@@ -405,11 +418,13 @@ def _compare_repeated_answers(
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
     """Return the answers of all readers to their own, first time against second."""
     both = [
-        (at, view.key, pair) for at, view in enumerate(state.cases) for pair in list_repeats(view)
+        (index, view.key, pair)
+        for index, view in enumerate(state.cases)
+        for pair in list_repeats(view)
     ]
     table = collect_questions(
-        ReaderAnswers(at, time, one.answers, _name_lesions(one, time, names, pair))
-        for at, (_, key, pair) in enumerate(both)
+        ReaderAnswers(index, time, one.answers, _name_lesions(one, time, names, pair))
+        for index, (_, key, pair) in enumerate(both)
         for names in [matched.of_repeats.get((key, pair[0].reader), {})]
         for time, one in zip(_TIMES, pair, strict=True)
     )

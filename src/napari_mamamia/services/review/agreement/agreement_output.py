@@ -62,15 +62,15 @@ def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
         },
     }
     pairs = [
-        (kind, *asdict(one).values())
+        (kind, *asdict(row).values())
         for kind, rows in (
             ("readers", result.pairs),
             ("repeat", result.repeat_pairs),
             ("honeypot", result.honeypot_pairs),
         )
-        for one in rows
+        for row in rows
     ]
-    cases = [tuple(asdict(one).values()) for one in result.cases]
+    cases = [tuple(asdict(case).values()) for case in result.cases]
     tables = (
         ("agreement_cases.csv", _name_fields(CaseAgreement), cases),
         ("agreement_pairs.csv", ("kind", *_name_fields(MaskPair)), pairs),
@@ -129,13 +129,13 @@ def _table_readers(result: StudyAgreement) -> tuple[tuple[str, ...], list[tuple[
     groups = (
         ("readers", result.readers, result.volumes),
         ("repeat", result.repeats, result.repeat_volumes),
-        ("honeypot", tuple(one.masks for one in result.honeypots), ()),
+        ("honeypot", tuple(honeypot.masks for honeypot in result.honeypots), ()),
     )
     for kind, masks, volumes in groups:
-        by_names = {(one.first, one.second): one for one in volumes}
-        for one in masks:
-            lesions = _row_of_lesions(result.lesions if kind == "readers" else (), one)
-            rows.append((kind, *_row_of_masks(one), *_row_of_volumes(by_names, one), *lesions))
+        by_names = {(volume.first, volume.second): volume for volume in volumes}
+        for mask in masks:
+            lesions = _row_of_lesions(result.lesions if kind == "readers" else (), mask)
+            rows.append((kind, *_row_of_masks(mask), *_row_of_volumes(by_names, mask), *lesions))
     return head, rows
 
 
@@ -160,7 +160,7 @@ def _row_of_volumes(
 
 def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) -> tuple[Any, ...]:
     names = (masks.first, masks.second)
-    one = next((one for one in lesions if (one.first, one.second) == names), None)
+    one = next((lesion for lesion in lesions if (lesion.first, lesion.second) == names), None)
     if one is None:
         return (None,) * 10
     counts = (one.n_both, one.n_first, one.n_second, one.n_parts)
@@ -175,9 +175,9 @@ _QUESTION_HEAD: Final = (
 
 def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
     for of, questions in (("readers", result.categories), ("repeat", result.repeat_answers)):
-        for one in questions:
-            for row in _rows_of_categories(one):
-                yield (one.question, of, *row)
+        for question in questions:
+            for row in _rows_of_categories(question):
+                yield (question.question, of, *row)
     for of, numbers in (("readers", result.numbers), ("repeat", result.repeat_numbers)):
         for each in numbers:
             yield (each.question, of, *_row_of_computed(each))
@@ -239,8 +239,8 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
         )
     if masks.n_one_empty:
         lines.append(f"In {masks.n_one_empty} pair(s) one alone drew anything: Dice 0.")
-    lines += [_say_volumes(one) for one in result.volumes]
-    lines += [_say_lesions(one) for one in result.lesions]
+    lines += [_say_volumes(volume) for volume in result.volumes]
+    lines += [_say_lesions(lesion) for lesion in result.lesions]
     for question in result.categories:
         lines += _say_categories(question, form)
     for number in (*result.numbers, *result.repeat_numbers):
@@ -251,17 +251,17 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
             for pair in number.pairs
         ]
     lines += [
-        f"{one.first} read {one.n} case(s) twice: Dice with the own first time "
-        f"{say_estimate(one.dsc)}."
-        for one in result.repeats
+        f"{repeat.first} read {repeat.n} case(s) twice: Dice with the own first time "
+        f"{say_estimate(repeat.dsc)}."
+        for repeat in result.repeats
     ]
     lines += [
-        f"{one.reader} on {one.masks.n} case(s) of known truth: Dice "
-        f"{say_estimate(one.masks.dsc)}; first half {_say_number(one.first_half_dsc)}, "
-        f"second {_say_number(one.second_half_dsc)}; found {one.objects.n_valid}, missed "
-        f"{one.objects.n_missing}, extra {one.objects.n_extra} (accuracy "
-        f"{_say_number(one.objects.accuracy)})."
-        for one in result.honeypots
+        f"{honeypot.reader} on {honeypot.masks.n} case(s) of known truth: Dice "
+        f"{say_estimate(honeypot.masks.dsc)}; first half {_say_number(honeypot.first_half_dsc)}, "
+        f"second {_say_number(honeypot.second_half_dsc)}; found {honeypot.objects.n_valid}, missed "
+        f"{honeypot.objects.n_missing}, extra {honeypot.objects.n_extra} (accuracy "
+        f"{_say_number(honeypot.objects.accuracy)})."
+        for honeypot in result.honeypots
     ]
     if result.n_lesions_unmatched:
         lines.append(

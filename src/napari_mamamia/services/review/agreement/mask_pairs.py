@@ -163,12 +163,12 @@ class CaseMasks:
         except MamamiaError as error:
             self._leave_out(TRUTH, str(error))
             return
-        for one in readings:
-            mask = self._load_mask(one)
+        for reading in readings:
+            mask = self._load_mask(reading)
             known = reference if mask is None else on_common_grid(mask, reference)[1]
-            names = (one.reader, TRUTH)
-            is_bad = one.mask in self._bad
-            pair = None if is_bad else self._measure(names, [mask, known], one.at, (one,))
+            names = (reading.reader, TRUTH)
+            is_bad = reading.mask in self._bad
+            pair = None if is_bad else self._measure(names, [mask, known], reading.at, (reading,))
             if pair is not None:
                 yield pair
 
@@ -191,7 +191,7 @@ class CaseMasks:
         at: str,
         readings: Sequence[ReadingView],
     ) -> MaskPair | None:
-        anchors = [parse_answers_text(one.answers).anchors for one in readings]
+        anchors = [parse_answers_text(reading.answers).anchors for reading in readings]
         try:
             pair, match = measure_pair(self._case_id, names, masks, at, anchors)
         except MamamiaError as error:
@@ -223,7 +223,7 @@ def measure_pair(
     first, second = masks
     if first is not None and second is not None:
         require_same_grid(first.grid, second.grid, f"the mask of {names[0]}", f"of {names[1]}")
-    drawn = [one for one in masks if one is not None]
+    drawn = [mask for mask in masks if mask is not None]
     if not drawn:
         return MaskPair(case_id, *names, nan, nan, nan, 0.0, 0.0, "both", at), LesionMatch()
     one, other = (*anchors, (), ())[:2]
@@ -231,7 +231,7 @@ def measure_pair(
     grid = drawn[0].grid
     box = drawn[0].box.union(drawn[-1].box)
     box = box if box.is_empty else box.grown((1, 1, 1), grid.shape)
-    a, b = (np.zeros(box.shape, np.bool_) if one is None else one.cut(box) > 0 for one in masks)
+    a, b = (np.zeros(box.shape, np.bool_) if mask is None else mask.cut(box) > 0 for mask in masks)
     volumes = [float(np.count_nonzero(one)) * grid.voxel_volume_mm3 for one in (a, b)]
     n_empty = sum(volume == 0 for volume in volumes)
     if n_empty:
@@ -263,11 +263,11 @@ def summarise_pairs(
     return MaskAgreement(
         *names,
         len(pairs),
-        sum(one.empty == "both" for one in pairs),
-        sum(one.empty == "one" for one in pairs),
-        estimate_mean([one.dsc for one in pairs], *sizes),
-        estimate_mean([one.hd95_mm for one in pairs], *sizes),
-        estimate_mean([one.nsd for one in pairs], *sizes),
+        sum(pair.empty == "both" for pair in pairs),
+        sum(pair.empty == "one" for pair in pairs),
+        estimate_mean([pair.dsc for pair in pairs], *sizes),
+        estimate_mean([pair.hd95_mm for pair in pairs], *sizes),
+        estimate_mean([pair.nsd for pair in pairs], *sizes),
     )
 
 
@@ -284,7 +284,7 @@ def compare_volumes(
 ) -> Iterator[PairedValues]:
     """Yield how far the volumes of each pair of readers agree, mm3."""
     for names, own_pairs in group_pairs(pairs, order):
-        volumes = [(one.volume_first_mm3, one.volume_second_mm3) for one in own_pairs]
+        volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
         yield compare_values(*names, volumes, *sizes)
 
 
@@ -295,14 +295,20 @@ def compare_lesions(
     for names, own_pairs in group_pairs(pairs, order):
         counts = np.array(
             [
-                (one.n_lesions_both, one.n_lesions_first, one.n_lesions_second, one.n_lesion_parts)
-                for one in own_pairs
+                (
+                    pair.n_lesions_both,
+                    pair.n_lesions_first,
+                    pair.n_lesions_second,
+                    pair.n_lesion_parts,
+                )
+                for pair in own_pairs
             ],
             dtype=np.float64,
         )
         alone = counts[:, 1] + counts[:, 2]
         sums = [
-            one.lesion_dsc * one.n_lesions_both if one.n_lesions_both else 0.0 for one in own_pairs
+            pair.lesion_dsc * pair.n_lesions_both if pair.n_lesions_both else 0.0
+            for pair in own_pairs
         ]
         n_both, n_first, n_second, n_parts = map(int, counts.sum(axis=0))
         yield LesionAgreement(
@@ -329,9 +335,9 @@ def group_pairs(
 ) -> list[tuple[tuple[str, str], list[MaskPair]]]:
     """Return the pairs of each two names, in the order of the study's readers."""
     groups: dict[tuple[str, str], list[MaskPair]] = {}
-    for one in pairs:
-        groups.setdefault((one.first, one.second), []).append(one)
-    place = {reader: at for at, reader in enumerate((*order, TRUTH))}
+    for pair in pairs:
+        groups.setdefault((pair.first, pair.second), []).append(pair)
+    place = {reader: index for index, reader in enumerate((*order, TRUTH))}
     return sorted(groups.items(), key=lambda group: [place[name] for name in group[0]])
 
 

@@ -104,20 +104,20 @@ def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ..
         AnswerRow(
             answers.form,
             answers.edition,
-            str(one.place.scope),
-            one.place.name,
-            one.field,
+            str(item.place.scope),
+            item.place.name,
+            item.field,
             question="",
             question_codes="",
             value=value,
             text=value,
             codes="",
             unit="",
-            computed=one.is_computed,
+            computed=item.is_computed,
             known=False,
         )
-        for one in answers.items
-        for value in one.values
+        for item in answers.items
+        for value in item.values
     )
 
 
@@ -131,11 +131,11 @@ def number_lesions(
     it is added to `left_out`.
     """
     by_case: dict[str, list[GivenAnswers]] = {}
-    for one in list_answers(state):
-        by_case.setdefault(one.key, []).append(one)
+    for answer in list_answers(state):
+        by_case.setdefault(answer.key, []).append(answer)
     numbers: dict[str, dict[str, str]] = {}
-    for at, given in enumerate(by_case.values()):
-        report_progress(at, len(by_case), "Matching the lesions")
+    for index, given in enumerate(by_case.values()):
+        report_progress(index, len(by_case), "Matching the lesions")
         if any(one.answers.lesions for one in given):
             try:
                 numbers |= _number_case(store, given)

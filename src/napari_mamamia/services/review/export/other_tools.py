@@ -149,7 +149,7 @@ def save_grand_challenge(
             names.display_set(place, title, number)
             for number, (place, title) in enumerate(titles, start=1)
         ],
-        "questions": [names.question(one) for one in questions.values()],
+        "questions": [names.question(question) for question in questions.values()],
         "answers": answers,
     }
     for name, content in contents.items():
@@ -170,7 +170,7 @@ class _Question:
     def value(self, values: tuple[str, ...]) -> Any:
         """Return an answer as its type has it: numbers of options, a number, or a text."""
         if self.kind is FieldKind.MULTIPLE:
-            return [self.options[one][0] for one in values]
+            return [self.options[value][0] for value in values]
         if self.kind is FieldKind.TEXT:
             return "; ".join(values)
         if not values:

@@ -125,10 +125,10 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
         has_answers = not {*choice.formats} <= {ReviewFormat.MASKS, ReviewFormat.EVENTS}
         numbers = number_lesions(store, state, left_out) if has_answers else {}
         run = _Run(store, state, form, accepted, choice, left_out, numbers)
-        for number, one in enumerate(choice.formats):
-            report_progress(number, len(choice.formats), f"Exporting {one}")
-            (place / one).mkdir()
-            run.write(one, place / one)
+        for number, format_ in enumerate(choice.formats):
+            report_progress(number, len(choice.formats), f"Exporting {format_}")
+            (place / format_).mkdir()
+            run.write(format_, place / format_)
         left_out = list(dict.fromkeys(left_out))  # what several formats could not have
         _save_cases(state, accepted, left_out, place)
         report_progress(len(choice.formats), len(choice.formats), "Reading it back")
@@ -242,7 +242,7 @@ def _remove_half(folder: Path, stem: str) -> None:
 
 def _copy_events(store: FolderStore, folder: Path) -> None:
     """Copy the study's file, what is frozen with it and all events, byte for byte."""
-    names = [STUDY_NAME, *(one.name for one in store.study.files)]
+    names = [STUDY_NAME, *(file.name for file in store.study.files)]
     store.visit(partial(_copy_files, names, folder))
     write_text_atomically(folder / ".gitattributes", _ATTRIBUTES)
 
@@ -261,7 +261,7 @@ def _save_cases(
     state: ReviewState, accepted: AcceptedCases, left_out: Sequence[LeftOut], place: Path
 ) -> None:
     """Write ``cases.csv``: every case of the study, and what became of it."""
-    by_id = {one.case_id: one for one in accepted.cases}
+    by_id = {case.case_id: case for case in accepted.cases}
     missing = {one.case_id: f"{one.what}: {one.why}" for one in left_out}
     why = {one.case_id: one.why for one in (*accepted.others, *accepted.conflicts)}
     rows = []

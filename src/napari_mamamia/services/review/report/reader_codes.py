@@ -42,15 +42,19 @@ def make_labels(state: ReviewState, *, are_named: bool = False) -> ReaderLabels:
     """
     study = state.study
     if are_named:
-        return ReaderLabels({one.reader_id: state.name(one.reader_id) for one in study.readers}, {})
+        return ReaderLabels(
+            {reader.reader_id: state.name(reader.reader_id) for reader in study.readers}, {}
+        )
     order = sorted(
         study.readers,
-        key=lambda one: hashlib.sha256(f"{study.study_id}:{one.reader_id}".encode()).hexdigest(),
+        key=lambda reader: hashlib.sha256(
+            f"{study.study_id}:{reader.reader_id}".encode()
+        ).hexdigest(),
     )
     labels = {one.reader_id: f"R{number}" for number, one in enumerate(order, start=1)}
     words = {
-        word.casefold(): labels[one.reader_id]
-        for one in study.readers
-        for word in (one.reader_id, one.name, state.name(one.reader_id))
+        word.casefold(): labels[reader.reader_id]
+        for reader in study.readers
+        for word in (reader.reader_id, reader.name, state.name(reader.reader_id))
     }
     return ReaderLabels(labels, words)

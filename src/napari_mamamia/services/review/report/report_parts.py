@@ -57,8 +57,8 @@ def make_flow(state: ReviewState) -> PageSection:
     boxes = [
         FlowBox(
             title,
-            sum(counts[one] for one in states),
-            tuple(f"{one.value}: {counts[one]}" for one in states if counts[one]),
+            sum(counts[state] for state in states),
+            tuple(f"{state.value}: {counts[state]}" for state in states if counts[state]),
         )
         for title, states in _GROUPS
     ]
@@ -80,7 +80,9 @@ def make_flow(state: ReviewState) -> PageSection:
 
 def _tell_decisions(state: ReviewState) -> ReportTable:
     """How decided cases came to their mask, and whether readers had disagreed."""
-    decided = [one for one in state.cases if one.decision and one.decision.act is not Act.REOPEN]
+    decided = [
+        case for case in state.cases if case.decision and case.decision.act is not Act.REOPEN
+    ]
     kinds = (
         ("readings agreed", [one for one in decided if one.comparison and one.comparison.agrees]),
         (
@@ -91,7 +93,7 @@ def _tell_decisions(state: ReviewState) -> ReportTable:
     )
     rows = []
     for title, views in kinds:
-        acts = [one.decision.act for one in views if one.decision]
+        acts = [view.decision.act for view in views if view.decision]
         cells = (len(views), *(acts.count(act) for act in (Act.ACCEPT, Act.DECIDE, Act.REJECT)))
         rows.append(Row((title, *(number(cell, 0) for cell in cells))))
     columns = (
@@ -107,9 +109,9 @@ def _tell_decisions(state: ReviewState) -> ReportTable:
 def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
     """Return the cases whose readings disagreed or that contradict themselves, worst first."""
     views = [
-        one
-        for one in state.cases
-        if one.conflicts or (one.comparison is not None and not one.comparison.agrees)
+        case
+        for case in state.cases
+        if case.conflicts or (case.comparison is not None and not case.comparison.agrees)
     ]
     return tuple(sorted(views, key=rank_dispute))
 
@@ -119,7 +121,7 @@ def make_disputes(
 ) -> PageSection:
     """Return what readers disagreed on in the words of `form`, how it was decided, and pictures."""
     views = list_disputes(state)
-    rows = [_make_dispute_row(state, labels, one, form) for one in views[:ROWS_SHOWN]]
+    rows = [_make_dispute_row(state, labels, view, form) for view in views[:ROWS_SHOWN]]
     columns = (
         _CASE,
         Column("Lowest Dice"),
@@ -141,12 +143,12 @@ def make_disputes(
         )
     pictures = [
         ReportFigure(
-            one.picture.case_id,
-            f"Dice {number(one.dice)}; blue {labels.call(one.first)}, orange "
-            f"{labels.call(one.second)}; {one.picture.plane}, {one.picture.place}",
-            Drawing(case_figure, (one.picture,), has_svg=False),
+            picture.picture.case_id,
+            f"Dice {number(picture.dice)}; blue {labels.call(picture.first)}, orange "
+            f"{labels.call(picture.second)}; {picture.picture.plane}, {picture.picture.place}",
+            Drawing(case_figure, (picture.picture,), has_svg=False),
         )
-        for one in gallery.pictures
+        for picture in gallery.pictures
     ]
     table = ReportTable(title, columns, tuple(rows), tuple(notes))
     return PageSection(
@@ -181,10 +183,10 @@ def _make_dispute_row(
 def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
     """Return the active time of all readings; of each reader only where that is asked for."""
     readings = [one for view in state.cases for one in (*view.readings, *view.earlier) if one.hash]
-    timed = [one for one in readings if one.active_s > 0]
+    timed = [reading for reading in readings if reading.active_s > 0]
     groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
     if by_reader:
-        ids = sorted((one.reader_id for one in state.study.readers), key=labels.rank)
+        ids = sorted((reader.reader_id for reader in state.study.readers), key=labels.rank)
         groups += [(labels.call(who), [one for one in timed if one.reader == who]) for who in ids]
     rows = tuple(_make_time_row(name, group) for name, group in groups if group or name == "all")
     columns = (
@@ -217,11 +219,11 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
 def _count_minutes(minutes: Sequence[float]) -> list[int]:
     """Return how many lie in each class: from an edge on, below the next."""
     edges = (0.0, *_EDGES, float("inf"))
-    return [sum(low <= one < high for one in minutes) for low, high in pairwise(edges)]
+    return [sum(low <= minute < high for minute in minutes) for low, high in pairwise(edges)]
 
 
 def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
-    minutes = [one.active_s / 60 for one in readings]
+    minutes = [reading.active_s / 60 for reading in readings]
     spread = UNKNOWN
     if len(minutes) > 1:
         low, _, high = quantiles(minutes, n=4, method="inclusive")
@@ -261,16 +263,16 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
         Row(
             (
                 state.study.case(view.key).case_id,
-                labels.call(one.reader),
-                one.meaning.value,
-                say_time(one.at),
-                short_key(one.key),
-                "yes" if one.counts else f"no: {labels.hide(one.why_not)}",
+                labels.call(signature.reader),
+                signature.meaning.value,
+                say_time(signature.at),
+                short_key(signature.key),
+                "yes" if signature.counts else f"no: {labels.hide(signature.why_not)}",
             ),
-            is_small=not one.counts,
+            is_small=not signature.counts,
         )
         for view in state.cases
-        for one in view.signatures
+        for signature in view.signatures
     ]
     names = ("Signed by", "as", "at (UTC)", "Key", "Counts")
     others = (Column(name, False, name in ("as", "at (UTC)", "Key")) for name in names)
@@ -299,9 +301,9 @@ def make_chains(
     """Return the last hash of every file of events: what nobody can cut off unseen after this."""
     filled = [(labels.call(ev[0].reader), ev[0].at, name, ev) for name, ev in chains.items() if ev]
     rows = []
-    for at, (label, _, name, events) in enumerate(sorted(filled), start=1):
+    for index, (label, _, name, events) in enumerate(sorted(filled), start=1):
         # The file's name holds the reader's id and the computer's name.
-        called = f"file {at}, {label}" if labels.words else name
+        called = f"file {index}, {label}" if labels.words else name
         rows.append(
             Row((called, number(len(events), 0), say_time(events[-1].at), _split(events[-1].hash)))
         )
@@ -323,7 +325,7 @@ def say_time(at: str) -> str:
 
 def _split(digest: str) -> str:
     """Return a hash in groups of 8, which a line may be broken between."""
-    return " ".join(digest[at : at + 8] for at in range(0, len(digest), 8))
+    return " ".join(digest[index : index + 8] for index in range(0, len(digest), 8))
 
 
 def _say_share(part: float, whole: float) -> str:
@@ -352,12 +354,16 @@ _FILLED_IN: Final = (
 def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
     """Return how far readers agree on each question of categories."""
     rows = []
-    for one in questions:
-        alpha = one.alpha if one.alpha_ordinal is None else one.alpha_ordinal
-        cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
-        counts = (number(one.n_alone, 0), number(one.n_computed, 0))
-        text = word_question(form, one.question)
-        rows.append(Row((text, *cells, *counts, _say_shares(one, form))))
+    for question in questions:
+        alpha = question.alpha if question.alpha_ordinal is None else question.alpha_ordinal
+        cells = (
+            number(question.n_rated, 0),
+            number(alpha.value),
+            range_text(alpha.low, alpha.high),
+        )
+        counts = (number(question.n_alone, 0), number(question.n_computed, 0))
+        text = word_question(form, question.question)
+        rows.append(Row((text, *cells, *counts, _say_shares(question, form))))
     columns = (
         Column("Question", is_number=False),
         Column("Rated"),
@@ -390,7 +396,7 @@ def tell_numbers(
     questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
 ) -> ReportTable:
     """Return how far each two readers' numbers lie apart, question by question."""
-    both = [(one, pair) for one in questions for pair in one.pairs]
+    both = [(question, pair) for question in questions for pair in question.pairs]
     both.sort(key=lambda one: (one[0].question, *rank_pair(one[1], labels)))
     rows = tuple(_row_of_numbers(one, pair, labels, form) for one, pair in both[:PAIRS_SHOWN])
     columns = (

@@ -76,8 +76,8 @@ def make_gallery(
     chosen = [worst[case_id] for case_id in disputed if case_id in worst]
     data_set, notes, failed = _open_images(images)
     pictures = []
-    for at, pair in enumerate(chosen[:most]):
-        report_progress(at, min(len(chosen), most), f"Picture of {pair.case_id}")
+    for index, pair in enumerate(chosen[:most]):
+        report_progress(index, min(len(chosen), most), f"Picture of {pair.case_id}")
         try:
             volume, why = _read_image(data_set, pair.case_id)
             first, second = sorted((pair.first, pair.second), key=rank)
@@ -139,5 +139,7 @@ def _make_picture(
 
 
 def _find_mask(view: CaseView, reader: str) -> str:
-    readings = (one for one in view.readings if (one.reader, one.occasion) == (reader, 0))
+    readings = (
+        reading for reading in view.readings if (reading.reader, reading.occasion) == (reader, 0)
+    )
     return next(readings).mask

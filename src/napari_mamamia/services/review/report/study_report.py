@@ -142,7 +142,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     labels = make_labels(state, are_named=choice.are_named)
     result = measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
     images = choice.images or Path(store.study.data_set)
-    disputed = [state.study.case(one.key).case_id for one in list_disputes(state)]
+    disputed = [state.study.case(dispute.key).case_id for dispute in list_disputes(state)]
     about = (disputed, images, choice.most_pictures, labels.rank)
     gallery = make_gallery(store, state, result.pairs, *about)
     queue = store.read_frozen(load_study_queue)
@@ -168,7 +168,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
         make_signatures(state, labels),
         make_chains(store.origin, reading.chains, labels),
     ]
-    problems = [f"{one.kind}: {one.where}: {one.text}" for one in check.problems]
+    problems = [f"{problem.kind}: {problem.where}: {problem.text}" for problem in check.problems]
     problems += [f"{one.case_id}: {one.what}: {one.why}" for one in result.left_out]
     problems += gallery.failed
     warning = f"{len(check.problems)} thing(s) do not hold (`mamamia review verify`): see Failures."
@@ -196,7 +196,7 @@ def _make_agreement(
     form: Form | None,
     notes: Sequence[str],
 ) -> PageSection:
-    defined = [one for one in result.cases if not math.isnan(one.lowest_dsc)]
+    defined = [case for case in result.cases if not math.isnan(case.lowest_dsc)]
     figure = ReportFigure(
         "dice",
         "Lowest Dice of two readings of each case; below the dashed line they disagree.",
@@ -205,7 +205,7 @@ def _make_agreement(
     tables = [_tell_masks(result)]
     if len(result.readers) > 1 or result.volumes:
         tables.append(_tell_pairs(result, labels))
-    if any(one.n_both + one.n_first + one.n_second for one in result.lesions):
+    if any(lesion.n_both + lesion.n_first + lesion.n_second for lesion in result.lesions):
         tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
         tables.append(tell_questions(result.categories, form))
@@ -227,10 +227,10 @@ def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
     if form is None:
         return ()
     counts = Counter(
-        why_other_form(form, parse_answers_text(one.answers))
+        why_other_form(form, parse_answers_text(reading.answers))
         for view in state.cases
-        for one in view.readings
-        if one.hash
+        for reading in view.readings
+        if reading.hash
     )
     return tuple(f"{n} reading(s) were {why}" for why, n in sorted(counts.items()) if why)
 
@@ -258,8 +258,8 @@ def _row_of(name: str, one: Estimate, decimals: int) -> Row:
 
 
 def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
-    volumes = {(one.first, one.second): one for one in result.volumes}
-    ordered = sorted(result.readers, key=lambda one: rank_pair(one, labels))
+    volumes = {(volume.first, volume.second): volume for volume in result.volumes}
+    ordered = sorted(result.readers, key=lambda reader: rank_pair(reader, labels))
     rows = tuple(
         _row_of_pair(one, volumes.get((one.first, one.second)), labels)
         for one in ordered[:PAIRS_SHOWN]
@@ -299,7 +299,7 @@ def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: Reader
 
 
 def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
-    ordered = sorted(lesions, key=lambda one: rank_pair(one, labels))
+    ordered = sorted(lesions, key=lambda lesion: rank_pair(lesion, labels))
     rows = tuple(_row_of_lesions(one, labels) for one in ordered[:PAIRS_SHOWN])
     columns = (
         Column("Readers", is_number=False),
@@ -330,7 +330,7 @@ def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
 
 
 def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
-    ordered = sorted(cases, key=lambda one: (one.lowest_dsc, one.case_id))
+    ordered = sorted(cases, key=lambda case: (case.lowest_dsc, case.case_id))
     rows = tuple(
         Row(
             (
@@ -373,7 +373,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
         "that all cases are estimated to have, with the 95 % interval.",
         Drawing(
             capture_curve,
-            ([one.n_read for one in points], [one.n_errors for one in points], n, totals),
+            ([point.n_read for point in points], [point.n_errors for point in points], n, totals),
             has_png=False,
         ),
     )
@@ -393,12 +393,14 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
         readings = [
-            one for one in view.readings if one.state is CaseState.READ and one.occasion == 0
+            reading
+            for reading in view.readings
+            if reading.state is CaseState.READ and reading.occasion == 0
         ]
-        answers = [parse_answers_text(one.answers).find(ERROR_QUESTION) for one in readings]
-        chosen = [one.values for one in answers if one is not None and one.values]
+        answers = [parse_answers_text(reading.answers).find(ERROR_QUESTION) for reading in readings]
+        chosen = [answer.values for answer in answers if answer is not None and answer.values]
         if chosen and case_id in queued:
-            first = min(one.at for one in readings)
+            first = min(reading.at for reading in readings)
             marks.append((first, case_id, any("yes" in values for values in chosen)))
     return {case_id: is_error for _, case_id, is_error in sorted(marks)}
 
@@ -410,12 +412,12 @@ def _tell_capture(capture: Capture) -> ReportTable:
     rows = tuple(
         Row(
             (
-                number(at, 0),
-                f"{100 * at / capture.n_cases:.0f} %",
-                number(capture.points[at].n_errors, 0),
+                number(index, 0),
+                f"{100 * index / capture.n_cases:.0f} %",
+                number(capture.points[index].n_errors, 0),
             )
         )
-        for at in places
+        for index in places
     )
     columns = (Column("Cases read"), Column("Share of all"), Column("Errors found"))
     return ReportTable("Capture curve", columns, rows)
