@@ -195,7 +195,8 @@ def _require_one_injection(
         if _has_enhancement(second, looks) or _has_enhancement((first[-1], *second), looks):
             raise CaseError(
                 f"expected one injection in {name}, but contrast comes among the first {index} "
-                f"phases and, {span_text(gaps[index - 1])} later, again in the other {len(second)}: "
+                f"phases and, {span_text(gaps[index - 1])} later, again in the other "
+                f"{len(second)}: "
                 "leave out the run that does not count"
                 + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
             )

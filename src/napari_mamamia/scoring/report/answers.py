@@ -70,7 +70,8 @@ def _say_ranks(ranks: RankedModels | None, leaders: Sequence[RankedModel]) -> li
     rival = int(np.argmax(others))
     return [
         f"{judge_certainty(ranks.method, leaders[0].n)} first in "
-        f"{100 * stable.first[index]:.0f} % of {ranks.n_draws:,} resamples of the cases, rank {show_interval(stable, index)} "
+        f"{100 * stable.first[index]:.0f} % of {ranks.n_draws:,} resamples of the cases, rank "
+        f"{show_interval(stable, index)} "
         f"in 95 % of them; next {ranks.names[rival]}, first in "
         f"{100 * others[rival]:.0f} %."
     ]
