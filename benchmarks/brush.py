@@ -34,7 +34,7 @@ from napari_mamamia.phantom import benchmark_phantom
 from napari_mamamia.smartpaint.brush.brush import paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.brush.path import StrokePath
-from napari_mamamia.smartpaint.brush.reach import START_OUTSIDE, dab_box
+from napari_mamamia.smartpaint.brush.reach import START_OUTSIDE, stamp_box
 from napari_mamamia.smartpaint.evidence.stroke import prepare_stroke, preview_stroke, settle_stroke
 from napari_mamamia.smartpaint.grow import compiled, cut
 
@@ -69,10 +69,10 @@ def dab_ms(images: FeatureImages, brush: Brush, rounds: int) -> NDArray[np.float
     times = []
     for _ in range(rounds):
         z, y, x = rng.uniform(0.25, 0.75, 3) * SHAPE
-        (dab,) = StrokePath(brush, SPACING, images).press((z, y, x))
+        (stamp,) = StrokePath(brush, SPACING, images).press((z, y, x))
         begun = time.perf_counter()
-        box = dab_box(dab.centre, brush, SPACING, SHAPE)
-        paint(membership[box.slices], box, dab, brush, images, SPACING)
+        box = stamp_box(stamp.centre, brush, SPACING, SHAPE)
+        paint(membership[box.slices], box, stamp, brush, images, SPACING)
         times.append((time.perf_counter() - begun) * 1e3)
     return np.array(times)
 
@@ -85,10 +85,10 @@ def stroke_ms(images: FeatureImages, brush: Brush, rounds: int) -> NDArray[np.fl
     for _ in range(rounds):
         z, y, x = rng.uniform(0.3, 0.6, 3) * SHAPE
         path = StrokePath(brush, SPACING, images)
-        for dab in path.press((z, y, x)) + path.drag((z, y, x + 40 / 0.7)):
+        for stamp in path.press((z, y, x)) + path.drag((z, y, x + 40 / 0.7)):
             begun = time.perf_counter()
-            box = dab_box(dab.centre, brush, SPACING, SHAPE)
-            paint(membership[box.slices], box, dab, brush, images, SPACING)
+            box = stamp_box(stamp.centre, brush, SPACING, SHAPE)
+            paint(membership[box.slices], box, stamp, brush, images, SPACING)
             times.append((time.perf_counter() - begun) * 1e3)
     return np.array(times)
 
@@ -149,9 +149,9 @@ def leak_and_recall(cnr: float, seed: int, phases: int, sweep_mm: float) -> tupl
     x, z, y = (EDGE_MM + 4) / 0.7, 10.0, 31.5 - sweep_mm / 1.4
     path = StrokePath(brush, SPACING, images)
     membership = np.full(EDGE_SHAPE, START_OUTSIDE, dtype=np.float32)
-    for dab in path.press((z, y, x)) + path.drag((z, y + sweep_mm / 0.7, x)):
-        box = dab_box(dab.centre, brush, SPACING, EDGE_SHAPE)
-        paint(membership[box.slices], box, dab, brush, images, SPACING)
+    for stamp in path.press((z, y, x)) + path.drag((z, y + sweep_mm / 0.7, x)):
+        box = stamp_box(stamp.centre, brush, SPACING, EDGE_SHAPE)
+        paint(membership[box.slices], box, stamp, brush, images, SPACING)
     mask = membership >= 0.5
     far = [(np.arange(n) - c) * s for n, c, s in zip(EDGE_SHAPE, (z, y, x), SPACING, strict=True)]
     far[1] = np.maximum(np.maximum(-far[1], far[1] - sweep_mm), 0)

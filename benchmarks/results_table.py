@@ -21,7 +21,7 @@ from napari_mamamia.services.score.case_facets import (
     case_table,
 )
 from napari_mamamia.services.score.case_findings import with_failures, with_tags
-from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.services.score.score import cohort_numbers
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -139,7 +139,7 @@ def main() -> int:
     table = made["end"]
     step("show it", lambda: cases.show_table(table, "net"), shown(len(rows)))
     found = [
-        CaseLook(row.case_id, (Failure(FailureKind.FRAGMENTED, "in 3 parts"),), None)
+        CaseInspection(row.case_id, (Failure(FailureKind.FRAGMENTED, "in 3 parts"),), None)
         for row in rows[::9]
     ]
     job("kinds of failure (thread)", lambda: with_failures(table, found))

@@ -36,7 +36,7 @@ from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.review.keys import signature_fits
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import write_study
-from napari_mamamia.reviewing.fold import FoldMemory, fold_events
+from napari_mamamia.reviewing.replay import ReplayMemory, replay_events
 
 N_READERS, N_SESSIONS, N_EVENTS, N_CASES = 200, 5, 300, 1500
 LIMIT_S = 2.0
@@ -135,9 +135,9 @@ def open_once(folder: Path) -> None:
     opened = time.process_time()
     reading = store.read()
     read = time.process_time()
-    memory = FoldMemory()
+    memory = ReplayMemory()
     parts = (store.study, store.origin, reading.chains.values(), lambda _: True, signature_fits)
-    state = fold_events(*parts, memory)
+    state = replay_events(*parts, memory)
     folded = time.process_time()
     n_read = sum(one.hash != "" for view in state.cases for one in view.readings)
     expected = N_READERS * N_SESSIONS * N_EVENTS // len(ACTS)
@@ -146,7 +146,7 @@ def open_once(folder: Path) -> None:
     store.append("r000", {"act": "note", "case": "c0000", "round": 1})
     before = time.process_time()
     chains = store.read().chains.values()
-    fold_events(store.study, store.origin, chains, lambda _: True, signature_fits, memory)
+    replay_events(store.study, store.origin, chains, lambda _: True, signature_fits, memory)
     again = time.process_time() - before
     before = time.process_time()
     for path in (folder / "events").rglob("*.jsonl"):

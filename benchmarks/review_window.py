@@ -133,14 +133,14 @@ def main() -> int:
         n_events = sum(len(one.read_bytes().splitlines()) for one in folder.rglob("*.jsonl"))
         print(f"{N_CASES} cases, {n_events} events")
         page, flow = panel.review_page, panel.review_flow
-        measure("the study opens", lambda: panel.open_study(folder, "Lea"), lambda: flow.desk)
+        measure("the study opens", lambda: panel.open_study(folder, "Lea"), lambda: flow.client)
         measure("everything is shown", flow.look, lambda: page.signing.things.count() > 0)
         measure("looked at again, nothing new", flow.look)
         for at in range(page.tabs.count()):
             measure(f"tab {page.tabs.tabText(at)}", lambda at=at: page.tabs.setCurrentIndex(at))
-        desk = flow.desk
-        case = next(one.case for one in desk.look().disputes if one.state.value == "accepted")
-        reopen_case(desk, case, "again")
+        client = flow.client
+        case = next(one.case for one in client.look().disputes if one.state.value == "accepted")
+        reopen_case(client, case, "again")
         measure("a case more to show", flow.look)
         measure("another meaning to sign as", lambda: turn_meaning(page.signing))
         measure("all is chosen to be signed", page.signing.things.selectAll)

@@ -39,9 +39,9 @@ def peak_mb() -> float:
 
 
 def score_and_measure(inputs, settings) -> Peak:
-    from napari_mamamia.services.score.score import score_and_look
+    from napari_mamamia.services.score.score import score_and_inspect
 
-    score_and_look(inputs, settings)
+    score_and_inspect(inputs, settings)
     return Peak(inputs.case_id, peak_mb())
 
 

@@ -6,7 +6,7 @@ Forty pairs of masks at real sizes, up to 512x512x170, half of them with a false
 the lesion, are written once by SimpleITK as ``.nii.gz`` at its own compression level. The peer
 reads both files with SimpleITK, takes LabelContour of the whole volumes and SciPy trees, and works
 out Dice, HD95 in voxels and in mm, the largest and the mean distance and the shares within 1 and
-2 mm; "two numbers" stops after Dice and HD95 in voxels. Ours is `score_and_look`, what ``mamamia
+2 mm; "two numbers" stops after Dice and HD95 in voxels. Ours is `score_and_inspect`, what ``mamamia
 score`` does with each pair: a whole row of ``case_scores.csv`` with volumes, diameter and warnings,
 and why the case failed, under the profile official-code. Dice and HD95 in voxels must be equal to
 the last bit, mm to rounding. Stages of it: "the row" without why it failed, and "unpacking".
@@ -34,7 +34,7 @@ from metrics import Bools, Scene, add_lesion
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
 from napari_mamamia.services.batch.work import CaseInputs
-from napari_mamamia.services.score.score import CaseSettings, score_and_look, score_files
+from napari_mamamia.services.score.score import CaseSettings, score_and_inspect, score_files
 
 LIMIT = 25.0
 STRETCH = 1.5
@@ -91,7 +91,7 @@ def write_pairs(folder: Path, n_pairs: int) -> list[Pair]:
 
 def ours(pair: Pair) -> CaseScore:
     """Do what the command does with a pair."""
-    return score_and_look(CaseInputs("CASE", pair), SETTINGS).score
+    return score_and_inspect(CaseInputs("CASE", pair), SETTINGS).score
 
 
 def the_row(pair: Pair) -> CaseScore:

@@ -173,7 +173,7 @@ def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
     panel.reading.enter()
     panel.open_study(study, "Jo Judge")
     flow = panel.review_flow
-    _wait(lambda: flow.desk is not None)
+    _wait(lambda: flow.client is not None)
     queue = panel.review_page.judging.queue
     _wait(lambda: queue.count() > 0)
     flow.judging.take_up("c0001")
@@ -196,9 +196,9 @@ def _read_study(data_set: Path, folder: Path) -> Path:
 
     from napari_mamamia.core.blinding import ALL_HIDDEN
     from napari_mamamia.core.review import ReadingMode, StudyPlan
-    from napari_mamamia.io.review.desk_files import Draft
+    from napari_mamamia.io.review.client_files import Draft
     from napari_mamamia.services.case.data_set import open_data_set
-    from napari_mamamia.services.review.desk import StudyDesk
+    from napari_mamamia.services.review.client import StudyClient
     from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
     plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
@@ -206,8 +206,8 @@ def _read_study(data_set: Path, folder: Path) -> Path:
     study = folder / "study"
     freeze_study(draft_study(open_data_set(data_set), plan, people), study)
     for number, who in enumerate(("Ana López", "Ben Beck")):
-        desk = StudyDesk(study, who, folder / str(number))
-        while (task := desk.take_next()) is not None:
+        client = StudyClient(study, who, folder / str(number))
+        while (task := client.take_next()) is not None:
             image = nib.load(data_set / "segmentations" / "expert" / f"{task.case_id}.nii.gz")
             mask = np.asarray(image.dataobj) > 0
             if number:
@@ -215,8 +215,8 @@ def _read_study(data_set: Path, folder: Path) -> Path:
             path = folder / f"{number}_{task.case_id}.nii.gz"
             nib.save(nib.Nifti1Image(mask.astype(np.uint8), image.affine), path)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            desk.hand_in(task, (path, digest), Draft())()
-        desk.close()
+            client.hand_in(task, (path, digest), Draft())()
+        client.close()
     return study
 
 

@@ -225,7 +225,7 @@ def quick_figures(monkeypatch):
     writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
     """
     from napari_mamamia.scoring.report import drawing as drawings
-    from napari_mamamia.services.batch import beside
+    from napari_mamamia.services.batch import in_subprocess
     from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
@@ -239,7 +239,7 @@ def quick_figures(monkeypatch):
     monkeypatch.setattr(drawings, "draw_now", draw_dot)
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
     monkeypatch.setattr(score_detection, "drawing_place", lambda: nullcontext(draw))
-    monkeypatch.setattr(beside, "current_thread", threading.main_thread)
+    monkeypatch.setattr(in_subprocess, "current_thread", threading.main_thread)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,7 +21,7 @@ from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.review.store import Claim, FolderStore, StoreReading
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.fold import fold_events
+from napari_mamamia.reviewing.replay import replay_events
 
 MASK = b"a mask's file"
 SHA = hashlib.sha256(MASK).hexdigest()
@@ -90,7 +90,7 @@ class Story:
 
     def state(self):
         chains = self.chains.values()
-        return fold_events(self.study, ORIGIN, chains, self.masks.__contains__, self.check)
+        return replay_events(self.study, ORIGIN, chains, self.masks.__contains__, self.check)
 
     def case(self, key="c0001"):
         return self.state().case(key)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from napari_mamamia.library.detection import score_detection as score_detection
     from napari_mamamia.library.dicom import Imported as Imported
     from napari_mamamia.library.dicom import import_dicom as import_dicom
-    from napari_mamamia.library.dicom import look_into_dicom as look_into_dicom
+    from napari_mamamia.library.dicom import inspect_dicom as inspect_dicom
     from napari_mamamia.library.export import Exported as Exported
     from napari_mamamia.library.export import export as export
     from napari_mamamia.library.export import verify as verify
@@ -99,7 +99,7 @@ else:
             "library.dicom": (
                 "Imported",
                 "import_dicom",
-                "look_into_dicom",
+                "inspect_dicom",
             ),
             "library.export": (
                 "Exported",
@@ -173,8 +173,8 @@ __all__ = [
     "from_nibabel",
     "grow",
     "import_dicom",
+    "inspect_dicom",
     "kinetics",
-    "look_into_dicom",
     "make_phantom_study",
     "make_phantoms",
     "measure_kinetics",

@@ -47,15 +47,15 @@ def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
 def _read_dicom(path: str | list[str]) -> list[Any]:
     """Show in the dock what is in DICOM files; without a window, return the layers of the exam."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.entry import show_soon
+    from napari_mamamia.widgets.dock.entry import show_later
 
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     source = dicom_source(paths) or paths[0]
     viewer = current_viewer()
     if viewer is not None:
-        show_soon(viewer, "Cases", lambda panel: panel.import_dicom(source))
+        show_later(viewer, "Cases", lambda panel: panel.import_dicom(source))
         return [(None,)]
-    from napari_mamamia.services.dicom.look import read_dicom_case
+    from napari_mamamia.services.dicom.inspection import read_dicom_case
 
     return [_case_tuple(read_dicom_case(source))]
 
@@ -63,12 +63,12 @@ def _read_dicom(path: str | list[str]) -> list[Any]:
 def _read_folder(path: str | list[str]) -> list[Any]:
     """Open a data set in the dock; without a window, return the layers of its first case."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.entry import show_soon
+    from napari_mamamia.widgets.dock.entry import show_later
 
     root = Path(path[0] if isinstance(path, list) else path)
     viewer = current_viewer()
     if viewer is not None:
-        show_soon(viewer, "Cases", lambda panel: panel.open_data_set(root))
+        show_later(viewer, "Cases", lambda panel: panel.open_data_set(root))
         return [(None,)]
     return _layers_of(find_data_set(root).cases[0])
 
@@ -76,13 +76,13 @@ def _read_folder(path: str | list[str]) -> list[Any]:
 def _read_ranking(path: str | list[str]) -> list[Any]:
     """Show a ranking in the dock; without a window there is nothing to show."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.entry import show_soon
+    from napari_mamamia.widgets.dock.entry import show_later
 
     viewer = current_viewer()
     if viewer is None:
         raise MamamiaError("a ranking needs napari's window: open one first")
     ranking = Path(path[0] if isinstance(path, list) else path)
-    show_soon(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
+    show_later(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
     return [(None,)]
 
 

@@ -90,6 +90,6 @@ def _guest_on(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -
 
 def _show_panel(page: str, use: "Callable[[MamamiaDock], object] | None" = None) -> None:
     from napari_mamamia.widgets.adapter.adapter import current_viewer
-    from napari_mamamia.widgets.dock.entry import show_soon
+    from napari_mamamia.widgets.dock.entry import show_later
 
-    show_soon(current_viewer(), page, use)
+    show_later(current_viewer(), page, use)

@@ -23,8 +23,8 @@ from trials import Trials
 from worlds import AFFINE, Way, environment, ran, review_init, reviewed
 
 from napari_mamamia.io.files import append_file
-from napari_mamamia.io.review.desk_files import Draft
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.io.review.client_files import Draft
+from napari_mamamia.services.review.client import StudyClient
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -282,13 +282,13 @@ def refuse_locks(*_):
 def read_at_once(study, home, who, host, start, taken):
     """Be one of several computers without file locks: take and hand in until nothing is left."""
     append_file.claim = refuse_locks
-    desk = StudyDesk(study, who, home)
-    desk.store._host = host
+    client = StudyClient(study, who, home)
+    client.store._host = host
     start.wait(60)
-    while (task := desk.take_next()) is not None and not task.held:
+    while (task := client.take_next()) is not None and not task.held:
         taken.put((who, host, task.case_id))
-        desk.hand_in(task, None, Draft({"bpe": "mild"}, 1))()
-    desk.close()
+        client.hand_in(task, None, Draft({"bpe": "mild"}, 1))()
+    client.close()
 
 
 @pytest.mark.night  # by day at the level of the store and the desk

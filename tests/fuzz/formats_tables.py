@@ -894,7 +894,7 @@ def _open_review(study: Path) -> object:
     from napari_mamamia.io.review import keys
     from napari_mamamia.io.review.store import FolderStore
     from napari_mamamia.io.review.study_file import read_case_list
-    from napari_mamamia.reviewing.fold import fold_events
+    from napari_mamamia.reviewing.replay import replay_events
 
     with suppress(FormatError):
         keys.sign_with(study / "key.json", "correct horse", b"x")
@@ -911,7 +911,7 @@ def _open_review(study: Path) -> object:
         with suppress(FormatError):
             store.get_mask(mask)
     chains = store.read().chains.values()
-    fold_events(store.study, store.origin, chains, lambda _: True, keys.signature_fits)
+    replay_events(store.study, store.origin, chains, lambda _: True, keys.signature_fits)
     return store.list_claims()
 
 

@@ -51,7 +51,7 @@ def test_missing_entries_give_none_and_no_doubt(tmp_path, content):
 @pytest.mark.parametrize("times", ["unknown", [0, 100, 90], [0, None], 7, [[0], [1]], {"a": 1}])
 def test_odd_times_give_none_and_what_stands_there(tmp_path, times):
     info = read_patient_info(write(tmp_path, {"imaging_data": {"acquisition_times": times}}))
-    assert info == PatientInfo(times_doubt=str(times))
+    assert info == PatientInfo(times_problem=str(times))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_odd_times_give_none_and_what_stands_there(tmp_path, times):
 )
 def test_an_odd_breast_box_gives_none_and_what_stands_there(tmp_path, box):
     info = read_patient_info(write(tmp_path, {"primary_lesion": {"breast_coordinates": box}}))
-    assert info == PatientInfo(box_doubt=str(box)[:120])
+    assert info == PatientInfo(box_problem=str(box)[:120])
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1, 2]", "\x00"])

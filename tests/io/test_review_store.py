@@ -20,7 +20,7 @@ from napari_mamamia.io.review import keys
 from napari_mamamia.io.review import store as store_module
 from napari_mamamia.io.review.mask_files import list_changed_masks
 from napari_mamamia.io.review.study_file import read_study, write_study
-from napari_mamamia.reviewing.fold import fold_events
+from napari_mamamia.reviewing.replay import replay_events
 from napari_mamamia.reviewing.signatures import countersign_message, short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.look import read_whole
@@ -47,7 +47,7 @@ def bodies(store):
 
 
 def state_of(store):
-    return fold_events(
+    return replay_events(
         store.study,
         store.origin,
         store.read().chains.values(),

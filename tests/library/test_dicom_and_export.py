@@ -22,7 +22,7 @@ def imported(study, tmp_path_factory):
 
 def test_a_look_says_what_would_become_of_each_series_and_writes_nothing(study):
     before = len(list(study.iterdir()))
-    table = mm.look_into_dicom(study, progress=False)
+    table = mm.inspect_dicom(study, progress=False)
     assert table["n_slices"].tolist() == [16]
     assert table["fate"].tolist() == ["phases 0, 1, 2, 3, 4"]
     assert table["problem"].tolist() == [""]

@@ -7,7 +7,7 @@ import pytest
 from tests.review_study import ORIGIN, SHA, Story, study
 
 from napari_mamamia.core.review import ReadingMode, Task
-from napari_mamamia.reviewing.fold import fold_events
+from napari_mamamia.reviewing.replay import replay_events
 from napari_mamamia.reviewing.states import CaseState, lines_of_table
 
 OTHER = "b" * 64
@@ -265,7 +265,7 @@ def test_the_order_of_files_and_wrong_clocks_change_nothing():
             for name, chain in story.chains.items()
         ]
         rng.shuffle(chains)
-        state = fold_events(story.study, ORIGIN, chains, lambda mask: True, story.check)
+        state = replay_events(story.study, ORIGIN, chains, lambda mask: True, story.check)
         case = state.case("c0001")
         assert (case.state, case.decision) == (expected.state, expected.decision)
         assert state.refused == ()
@@ -274,7 +274,7 @@ def test_the_order_of_files_and_wrong_clocks_change_nothing():
 def test_what_stands_in_two_files_counts_once():
     story = disputed()
     chains = [*story.chains.values(), *story.chains.values()]
-    state = fold_events(story.study, ORIGIN, chains, lambda mask: True, story.check)
+    state = replay_events(story.study, ORIGIN, chains, lambda mask: True, story.check)
     assert (state.case("c0001").state, state.refused) == (CaseState.DISAGREES, ())
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.review_study import ORIGIN, SHA, Story, study
 
 from napari_mamamia.core.review import ReadingMode, Role, Task
-from napari_mamamia.reviewing.fold import FoldMemory, fold_events
+from napari_mamamia.reviewing.replay import ReplayMemory, replay_events
 from napari_mamamia.reviewing.states import STEPS, CaseState, Scope
 
 OTHER, MISSING = "b" * 64, "c" * 64
@@ -135,7 +135,7 @@ def test_readings_stand_where_the_table_alone_says(seed):
     rng = random.Random(seed)
     story = tell_anything(rng, 60)
     chains = shift_clocks(rng, [*story.chains.values()])
-    state = fold_events(story.study, ORIGIN, chains, story.masks.__contains__, story.check)
+    state = replay_events(story.study, ORIGIN, chains, story.masks.__contains__, story.check)
     told = {one.event.hash for one in (*state.refused, *state.waiting)}
     for view in state.cases:
         events = [one for chain in chains for one in chain if one.body.get("case") == view.key]
@@ -160,9 +160,9 @@ def test_what_is_remembered_of_an_earlier_look_changes_nothing(seed):
     decisions = ("accept", "compare", "adjudicate", "decide", "reject", "reopen", "sign")
     story = tell_anything(rng, 60, decisions)
     whole = [*story.chains.values()]
-    memory = FoldMemory()
+    memory = ReplayMemory()
     for share in (0.3, 0.6, 0.6, 1.0):
         # the same events as other objects, as after a file was read anew
         chains = [[one._replace() for one in chain[: int(len(chain) * share)]] for chain in whole]
         parts = (story.study, ORIGIN, chains, story.masks.__contains__, story.check)
-        assert fold_events(*parts, memory) == fold_events(*parts)
+        assert replay_events(*parts, memory) == replay_events(*parts)

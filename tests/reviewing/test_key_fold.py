@@ -8,7 +8,7 @@ from tests.review_study import ORIGIN, Story, study
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import LeadKey, Meaning, Role, StudyReader
-from napari_mamamia.reviewing.fold import fold_events
+from napari_mamamia.reviewing.replay import replay_events
 
 LEADS = ("lea", "jo", "max")
 DIGITS = {"lea": "1", "jo": "2", "max": "3", "ana": "4", "thief": "9"}
@@ -271,7 +271,7 @@ def test_any_words_give_the_same_keys_whatever_the_clocks_and_files_say():
                     for chain in story.chains.values()
                 ]
                 rng.shuffle(chains)
-                state = fold_events(story.study, ORIGIN, chains, lambda _: True, story.check)
+                state = replay_events(story.study, ORIGIN, chains, lambda _: True, story.check)
                 keys = [(one.key, bool(one.by), bool(one.ended), one.stand) for one in state.keys]
                 results.add(tuple(sorted(keys)))
             assert len(results) == 1

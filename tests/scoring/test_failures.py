@@ -11,7 +11,7 @@ from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, FailureKind, F
 from napari_mamamia.scoring.case.failures import find_failures, match_parts, midline_x_mm
 from napari_mamamia.scoring.case.pair import measure_pair
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE
-from napari_mamamia.services.score.looks import look_at_case
+from napari_mamamia.services.score.inspections import look_at_case
 
 # 30 x 40 x 150 voxels of 2 mm: 300 mm from left to right, the middle at x index 74.5. The affine
 # is LAS: voxel x runs to the patient's left.

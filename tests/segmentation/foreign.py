@@ -8,8 +8,8 @@ from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.segmentation.submission.external import read_submission
 from napari_mamamia.segmentation.submission.isolation import Isolation, find_isolation
 from napari_mamamia.segmentation.submission.limits import RunLimits, RunOfSubmission
-from napari_mamamia.segmentation.submission.room import Patient, find_interpreter
 from napari_mamamia.segmentation.submission.run import run_submission_once
+from napari_mamamia.segmentation.submission.sandbox import Patient, find_interpreter
 
 OPEN = Isolation(IsolationKind.NONE)
 
@@ -41,7 +41,7 @@ class Foreign:
     log: str
 
 
-def closed_room():
+def sandbox():
     """Return bubblewrap where it works here, else the reason why not."""
     check = find_isolation((IsolationKind.BUBBLEWRAP,))
     return check.usable[0] if check.usable else check.reasons[0]

@@ -20,13 +20,13 @@ from napari_mamamia.segmentation.submission.cgroup import control_group
 from napari_mamamia.segmentation.submission.external import read_submission
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
-    Room,
+    Sandbox,
     bubblewrap_command,
     has_graphics_card,
 )
 from napari_mamamia.segmentation.submission.limits import Ending
 from napari_mamamia.segmentation.submission.outputs import take_mask
-from napari_mamamia.segmentation.submission.room import Interpreter, lay_out
+from napari_mamamia.segmentation.submission.sandbox import Interpreter, lay_out
 from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -44,7 +44,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def room():
     """Return bubblewrap; skips with the reason where this system does not let it work."""
-    found = foreign.closed_room()
+    found = foreign.sandbox()
     if isinstance(found, str):
         pytest.skip(found)
     return found
@@ -317,7 +317,7 @@ def test_the_system_itself_limits_the_processes_of_an_ordinary_account(room, tmp
         submission = read_submission(folder / "sub")
         python = Interpreter("/usr/bin/python3", ())
         layout = lay_out(submission, [], Task.SEGMENTATION, folder, python, closed=True)
-        parts = Room(layout.readable, layout.output, 10**7, 10**9, 40)
+        parts = Sandbox(layout.readable, layout.output, 10**7, 10**9, 40)
         order = {**json.loads(layout.order), "file_bytes": 10**6, "processes": 40}
         account = {}
         if os.geteuid() == 0:  # the system limits no processes of root

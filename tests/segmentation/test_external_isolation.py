@@ -14,7 +14,7 @@ from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission.isolation import find_isolation
 from napari_mamamia.segmentation.submission.limits import Ending
-from napari_mamamia.segmentation.submission.room import find_interpreter
+from napari_mamamia.segmentation.submission.sandbox import find_interpreter
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -26,7 +26,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.fixture(scope="module")
 def room():
     """Return bubblewrap; skips with the reason where this system does not let it work."""
-    found = foreign.closed_room()
+    found = foreign.sandbox()
     if isinstance(found, str):
         pytest.skip(found)
     return found
@@ -348,13 +348,15 @@ def test_nothing_is_downloaded_for_a_container(tmp_path, monkeypatch):
 
 
 def test_a_container_has_no_network_and_one_writable_folder(tmp_path, monkeypatch):
-    from napari_mamamia.segmentation.submission.isolation import Room, container_command
+    from napari_mamamia.segmentation.submission.isolation import Sandbox, container_command
 
     fake_program(tmp_path / "bin", "docker", 'echo "Docker version 28.2.2, build e6534b4"')
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     (docker,) = find_isolation((IsolationKind.DOCKER,), image="some/image:1").usable
     assert docker.text == "isolated by docker 28.2.2, image some/image:1"
-    room = Room(((tmp_path / "in", "/app/in"),), (tmp_path / "out", "/app/output"), 1000, 2000, 30)
+    room = Sandbox(
+        ((tmp_path / "in", "/app/in"),), (tmp_path / "out", "/app/output"), 1000, 2000, 30
+    )
     line = container_command(docker, room, ["python", "/app/runner.py"], "one")
     text = " ".join(line)
     assert "--network none --read-only --cap-drop ALL" in text

@@ -35,7 +35,7 @@ from napari_mamamia.services.findings.case_findings import (
 from napari_mamamia.services.report import printing, report
 from napari_mamamia.services.report.case_page import make_pictures
 from napari_mamamia.services.report.reading import ReportSource, read_case
-from napari_mamamia.services.report.report import ReportWish, report_cases
+from napari_mamamia.services.report.report import ReportExtras, report_cases
 from napari_mamamia.services.report.structured import DicomChoice
 
 SHAPE = (8, 30, 40)
@@ -86,7 +86,7 @@ def rows_of(path):
 
 @with_dots
 def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
-    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     assert summary.failures == ()
     rows = {row["item"]: row for row in rows_of(tmp_path / "out/measures.csv")}
     # 4 x 9 x 13 voxels of 2.5 mm3; 8 rows and 12 columns between centres; 3 slices of 2.5 mm
@@ -103,7 +103,7 @@ def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
 def test_the_table_as_parquet_holds_the_same(opened, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     table = parquet.read_table(tmp_path / "out/measures.parquet").to_pylist()
     rows = rows_of(tmp_path / "out/measures.csv")
     assert [row["value"] for row in table] == [row["value"] for row in rows]
@@ -113,7 +113,7 @@ def test_the_table_as_parquet_holds_the_same(opened, tmp_path):
 
 
 def test_the_page_needs_nothing_else_and_says_what_it_is_not(opened, tmp_path):
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     page = (tmp_path / "out/A.html").read_text("utf-8")
     assert "For research use only. Not a medical device" in page
     assert "the data set&#39;s reference" in page
@@ -126,7 +126,7 @@ def test_the_page_needs_nothing_else_and_says_what_it_is_not(opened, tmp_path):
 def test_words_of_a_reader_stay_words(opened, tmp_path):
     draw(opened, MeasureKind.ARROW, [(3, 2, 2), (3, 5, 9)], text="<script>x</script> $\\frac{")
     draw(opened, MeasureKind.KEY_IMAGE, [(3, 10, 10)], text="=cmd()")
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     page = (tmp_path / "out/A.html").read_text("utf-8")
     assert "&lt;script&gt;" in page
     assert "<script" not in page
@@ -136,7 +136,7 @@ def test_words_of_a_reader_stay_words(opened, tmp_path):
 def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_path):
     draw(opened, MeasureKind.CROSS, [(3, 2, 2), (3, 2, 14), (3, 0, 8), (3, 5, 8)])
     draw(opened, MeasureKind.ELLIPSE, [(3, 14, 10), (3, 14, 13), (3, 16, 10)], reader="Ben")
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     rows = [row for row in rows_of(tmp_path / "out/measures.csv") if row["scope"] == "drawing"]
     assert [(row["item"], row["value"], row["reader"]) for row in rows[:3]] == [
         ("Long axis", "12.0", "Ana"),
@@ -145,7 +145,7 @@ def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_pa
     ]
     assert "12.0 mm × 5.0 mm" in (tmp_path / "out/A.html").read_text("utf-8")
     # of one reader alone
-    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ben"), ReportWish())
+    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ben"), ReportExtras())
     assert {row.reader for row in mine.reports[0].rows} == {"", "Ben"}
 
 
@@ -188,7 +188,7 @@ def test_the_largest_slice_of_a_lesion_is_where_its_longest_diameter_lies(opened
 def test_a_drawing_tells_which_lesion_it_is_of_and_an_older_one_none(opened, tmp_path):
     draw(opened, MeasureKind.RULER, [(3, 5, 5), (3, 5, 9)], lesion="1")
     draw(opened, MeasureKind.RULER, [(3, 7, 5), (3, 7, 9)])
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     rows = [row for row in rows_of(tmp_path / "out/measures.csv") if row["scope"] == "drawing"]
     assert [row["place"] for row in rows] == ["ruler 1 of lesion 1", "ruler 2"]
 
@@ -213,7 +213,7 @@ def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch
     monkeypatch.setattr(report, "write_pdf", write)
     monkeypatch.setattr(report, "make_case_page", make)
     monkeypatch.setattr(report, "require_qt", lambda: None)
-    wish = ReportWish(has_pdf=True)
+    wish = ReportExtras(has_pdf=True)
     with pytest.raises(Cancelled):
         report_cases(opened, tmp_path / "out", ANYBODY, wish, finished=finished)
     assert [one.case_id for one in finished] == ["A"]
@@ -237,7 +237,7 @@ def test_a_new_report_that_is_stopped_before_it_is_whole_leaves_no_folder(
     monkeypatch.setattr(report, "require_qt", lambda: None)
     for _ in range(2):
         with pytest.raises(Cancelled):
-            report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportWish(has_pdf=True))
+            report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportExtras(has_pdf=True))
         assert list((tmp_path / "reports").iterdir()) == []
 
 
@@ -257,8 +257,8 @@ def test_a_stop_while_the_page_is_half_written_leaves_nothing_and_the_next_one_i
 
     def report_once(existing=Existing.REFUSE):
         if anew:
-            return report.report_anew(opened, tmp_path / "out", ANYBODY, ReportWish())
-        given = (opened, tmp_path / "out", ANYBODY, ReportWish())
+            return report.report_anew(opened, tmp_path / "out", ANYBODY, ReportExtras())
+        given = (opened, tmp_path / "out", ANYBODY, ReportExtras())
         return report_cases(*given, existing=existing)
 
     monkeypatch.setattr(Path, "write_bytes", write)
@@ -286,7 +286,7 @@ def test_what_somebody_puts_into_a_report_s_folder_stays_when_it_is_stopped(
 
     monkeypatch.setattr(report, "write_page", stop)
     with pytest.raises(Cancelled):
-        report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportWish(has_pdf=False))
+        report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportExtras(has_pdf=False))
     (folder,) = (tmp_path / "reports").iterdir()
     assert {path.name for path in folder.iterdir()} == {"notes.txt", "run.json"}
 
@@ -303,7 +303,9 @@ def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
     opened = make_data_set(tmp_path / "data", ("A", "B"), reference=False)
     masks = tmp_path / "masks"
     write_volume(np.zeros(SHAPE, np.uint8), GRID, masks / "A.nii.gz")
-    summary = report_cases(opened, tmp_path / "out", ReportSource(masks), ReportWish(has_pdf=False))
+    summary = report_cases(
+        opened, tmp_path / "out", ReportSource(masks), ReportExtras(has_pdf=False)
+    )
     assert summary.failures == ()
     assert "The mask is empty" in (tmp_path / "out/A.html").read_text("utf-8")
     assert "no mask of it in masks" in (tmp_path / "out/B.html").read_text("utf-8")
@@ -317,13 +319,13 @@ def test_masks_of_several_readers_are_never_chosen_among_and_the_others_go_on(tm
         mask = np.zeros(SHAPE, np.uint8)
         mask[3, 4, 5] = 1
         write_volume(mask, GRID, opened.workspace.refined(reader, "A"))
-    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     (failure,) = summary.failures
     assert failure.case_id == "A"
     assert "Ana, Ben" in failure.reason
     assert [remedy.option for remedy in failure.remedies] == ["reader", "masks"]
     assert [one.case_id for one in summary.reports] == ["B"]
-    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ana"), ReportWish())
+    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ana"), ReportExtras())
     assert mine.failures == ()
     assert "drawn by Ana" in (tmp_path / "mine/A.html").read_text("utf-8")
 
@@ -336,7 +338,7 @@ def test_a_mask_on_another_grid_fails_its_case_alone(tmp_path):
     path = tmp_path / "data/segmentations/expert/A.nii.gz"
     path.unlink()
     write_volume(np.ones(SHAPE, np.uint8), Grid(SHAPE, moved), path)
-    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     assert [one.case_id for one in summary.failures] == ["A"]
     assert [one.case_id for one in summary.reports] == ["B"]
 
@@ -347,16 +349,16 @@ def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
     (path,) = (opened.workspace.root / "measurements/Ana").iterdir()
     path.write_bytes(path.read_bytes().replace(b'"2.000"', b'"9.000"', 1))
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     assert "1 damaged place(s)" in (tmp_path / "out/A.html").read_text("utf-8")
 
 
 @with_dots
 def test_an_older_report_is_never_replaced_unasked(opened, tmp_path):
-    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     before = (tmp_path / "out/A.html").read_bytes()
     with pytest.raises(SaveConflictError):
-        report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+        report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     assert (tmp_path / "out/A.html").read_bytes() == before
 
 
@@ -381,7 +383,7 @@ def describe(opened, *answers, reader="Ana", case_id="A"):
 
 
 def page_of(opened, out, source=ANYBODY, wish=None):
-    summary = report_cases(opened, out, source, wish or ReportWish())
+    summary = report_cases(opened, out, source, wish or ReportExtras())
     assert summary.failures == ()
     return (out / "A.html").read_text("utf-8")
 
@@ -473,7 +475,7 @@ def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
 def test_findings_of_several_readers_are_never_chosen_among(opened, tmp_path):
     describe(opened, *WORDS)
     describe(opened, Answer("bpe", ("marked",)), reader="Ben")
-    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
     assert "Ana, Ben" in summary.failures[0].reason
     assert not (tmp_path / "out/A.html").exists()
     page = page_of(opened, tmp_path / "ben", ReportSource(reader="Ben"))
@@ -514,7 +516,7 @@ def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_pat
 def test_without_qt_a_pdf_is_refused_before_anything_is_written(opened, tmp_path, monkeypatch):
     monkeypatch.setattr(printing, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[pyqt6\]"):
-        report_cases(opened, tmp_path / "out", ANYBODY, ReportWish(has_pdf=True))
+        report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras(has_pdf=True))
     assert not (tmp_path / "out").exists()
 
 
@@ -522,7 +524,7 @@ def test_the_pdf_holds_the_text_of_the_page(opened, tmp_path):
     """Read by Qt's own reader in another program: an application of Qt here would stay."""
     pytest.importorskip("PyQt6.QtPdf")
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)], text="größte <b>&amp;</b>")
-    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish(has_pdf=True))
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras(has_pdf=True))
     assert summary.failures == ()
     code = (
         "import sys, json\n"
@@ -585,7 +587,7 @@ def test_a_dicom_report_is_read_back_with_the_same_numbers(exam, tmp_path):
             opened.workspace.root,
             Measurement(case_id, kind, points[:count], "axial", 1, reader="Ána 李"),
         )
-    wish = ReportWish(dicom=DicomChoice())
+    wish = ReportExtras(dicom=DicomChoice())
     summary = report_cases(opened, tmp_path / "out", ReportSource(tmp_path / "masks"), wish)
     assert summary.failures == ()
     folder = tmp_path / "out/dicom"
@@ -645,7 +647,7 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     gone = Answer("finding", ("focus",), Place(FieldScope.LESION, "7"))
     describe(opened, *WORDS, distance, gone, reader="Ána 李", case_id=case_id)
     source = ReportSource(tmp_path / "masks")
-    summary = report_cases(opened, tmp_path / "out", source, ReportWish(dicom=DicomChoice()))
+    summary = report_cases(opened, tmp_path / "out", source, ReportExtras(dicom=DicomChoice()))
     assert summary.failures == ()
     path = tmp_path / f"out/dicom/{case_id}_sr.dcm"
     document = pydicom.dcmread(path)
@@ -678,7 +680,7 @@ def test_dciodvfy_finds_no_error_in_the_dicom_objects(exam, tmp_path):
     describe(opened, *WORDS, Answer("to_skin", ("12.5",), LESION), case_id=case_id)
     # without provenance the algorithm has no name of its own, and DICOM asks for one
     sidecar_path(tmp_path / f"masks/{case_id}.nii.gz").unlink()
-    wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.SEMIAUTOMATIC))
+    wish = ReportExtras(dicom=DicomChoice(maker=SegmentMaker.SEMIAUTOMATIC))
     report_cases(opened, tmp_path / "out", ReportSource(tmp_path / "masks"), wish)
     files = sorted((tmp_path / "out/dicom").iterdir())
     assert len(files) == 3
@@ -699,7 +701,7 @@ def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
     append_measurement(opened.workspace.root, mark)
     choice = DicomChoice(is_identified=True)
     source = ReportSource(tmp_path / "masks")
-    report_cases(opened, tmp_path / "out", source, ReportWish(dicom=choice))
+    report_cases(opened, tmp_path / "out", source, ReportExtras(dicom=choice))
     document = pydicom.dcmread(tmp_path / f"out/dicom_identified/{case_id}_ko.dcm")
     assert str(document.PatientName) == "Meier^Eva"
     named, *_of_lesions = [
@@ -715,7 +717,7 @@ def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
 @with_dots
 def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path):
     pytest.importorskip("highdicom")
-    wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.MANUAL))
+    wish = ReportExtras(dicom=DicomChoice(maker=SegmentMaker.MANUAL))
     summary = report_cases(opened, tmp_path / "out", ANYBODY, wish)
     (failure,) = summary.failures
     assert [remedy.option for remedy in failure.remedies] == ["study"]
@@ -727,7 +729,7 @@ def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path)
 @with_dots
 def test_a_study_that_is_not_there_is_refused_at_once(opened, tmp_path):
     pytest.importorskip("highdicom")
-    wish = ReportWish(dicom=DicomChoice(tmp_path / "none"))
+    wish = ReportExtras(dicom=DicomChoice(tmp_path / "none"))
     with pytest.raises(CaseError, match="none, but there is none"):
         report_cases(opened, tmp_path / "out", ANYBODY, wish)
     assert not (tmp_path / "out").exists()

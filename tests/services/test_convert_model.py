@@ -30,7 +30,7 @@ from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
-from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
+from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.services.batch.child import Child
@@ -346,10 +346,10 @@ for _ in range(80):
 @pytest.mark.parametrize(
     ("payload", "limits", "said"),
     [
-        ("while True: pass", RoomLimits(seconds=2.0), "time limit of 2 s"),
-        (HOG, RoomLimits(memory_bytes=900_000_000), "at most 0.9 GB of memory"),
-        ("import os; os._exit(7)", RoomLimits(), r"ended before \(exit code 7\)"),
-        (LINK, RoomLimits(), "weights.safetensors should be a plain file"),
+        ("while True: pass", SandboxLimits(seconds=2.0), "time limit of 2 s"),
+        (HOG, SandboxLimits(memory_bytes=900_000_000), "at most 0.9 GB of memory"),
+        ("import os; os._exit(7)", SandboxLimits(), r"ended before \(exit code 7\)"),
+        (LINK, SandboxLimits(), "weights.safetensors should be a plain file"),
     ],
     ids=["hangs", "eats memory", "ends", "gives a link"],
 )

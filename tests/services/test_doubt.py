@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.predict.doubt import entropy_bits, find_doubt
+from napari_mamamia.services.predict.uncertainty import entropy_bits, find_uncertainty
 
 GRID = Grid((4, 6, 8), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3
 
@@ -20,7 +20,7 @@ def test_places_are_ordered_by_entropy_times_volume_and_lead_to_the_most_doubtfu
     probability[0, 0, 0] = 0.5  # 1 voxel of 1 bit
     probability[2, 2:4, 3:6] = 0.25  # 6 voxels of 0.811 bit
     probability[2, 3, 4] = 0.5  # one of them of 1 bit
-    found = find_doubt(probability, GRID)
+    found = find_uncertainty(probability, GRID)
     assert found.n_places == 2
     first, second = found.places
     assert first.voxel == (2, 3, 4)
@@ -32,6 +32,6 @@ def test_places_are_ordered_by_entropy_times_volume_and_lead_to_the_most_doubtfu
 
 
 def test_a_certain_model_leaves_no_place():
-    found = find_doubt(np.ones(GRID.shape, np.float16), GRID)
+    found = find_uncertainty(np.ones(GRID.shape, np.float16), GRID)
     assert found.places == ()
     assert float(found.amount.max()) < 1e-3

@@ -27,13 +27,13 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.reviewing.form_values import parse_answers, record_answers
 from napari_mamamia.reviewing.lesion_numbers import keep_anchors
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.review.case_facts import fill_hidden, measure_lesions
-from napari_mamamia.services.review.desk import open_desk
+from napari_mamamia.services.review.client import open_client
 from napari_mamamia.services.review.judging import decide_dispute, fuse_dispute, open_dispute
 
 
@@ -60,8 +60,8 @@ def load(data, case_id):
 
 def read_all(study, home, who):
     """Read as a blind reader's window does: measured numbers come with the handing in."""
-    desk = open_desk(study, who).desk
-    while (taken := desk.take_next()) is not None:
+    client = open_client(study, who).client
+    while (taken := client.take_next()) is not None:
         case_id = unveil(study)[taken.case_id]
         said = SAID[who, case_id]
         case = load(taken.data_set, case_id)
@@ -69,33 +69,35 @@ def read_all(study, home, who):
         labels = draw_boxes(said.boxes)
         facts = measure_lesions(case, labels, with_numbers=False)
         answers = replace(answers, anchors=keep_anchors(answers, facts))
-        record, saved = record_answers(desk.form, answers), None
+        record, saved = record_answers(client.form, answers), None
         if said.boxes:
-            record = fill_hidden(desk.form, case, labels, record)
+            record = fill_hidden(client.form, case, labels, record)
             path = home / who / f"{taken.case_id}.nii.gz"
             path.parent.mkdir(exist_ok=True)
             made = Provenance(taken.case_id, Maker.READER, who)
             write_mask(Mask(case.grid, labels > 0, made), path)
             saved = (path, hashlib.sha256(path.read_bytes()).hexdigest())
-        desk.hand_in(taken, saved, Draft(record, 60))()
-    desk.close()
+        client.hand_in(taken, saved, Draft(record, 60))()
+    client.close()
 
 
 def judge(study, data, home):
     """Decide A_2 by the union, with the answers of whoever comes first."""
-    desk = open_desk(study, "Jo Judge").desk
+    client = open_client(study, "Jo Judge").client
     (shown,) = (one for one, case_id in unveil(study).items() if case_id == "A_2")
-    dispute = open_dispute(desk, f"c{shown.removeprefix('case-')}")
-    union = fuse_dispute(desk, dispute, ConsensusRule.UNION)
+    dispute = open_dispute(client, f"c{shown.removeprefix('case-')}")
+    union = fuse_dispute(client, dispute, ConsensusRule.UNION)
     path = home / "union.nii.gz"
     path.write_bytes(union.content)
     case = load(data, "A_2")
     saved = (path, hashlib.sha256(union.content).hexdigest())
-    measure = partial(fill_hidden, desk.form, case)
+    measure = partial(fill_hidden, client.form, case)
     answers = dispute.readings[0]
-    decided = decide_dispute(desk, dispute, saved, "both saw a part of it", answers, union, measure)
+    decided = decide_dispute(
+        client, dispute, saved, "both saw a part of it", answers, union, measure
+    )
     assert (decided.choice, decided.lost) == ("union", ())
-    desk.close()
+    client.close()
 
 
 def test_every_answer_of_the_shipped_form_leaves_the_study_as_it_was_given(tmp_path):

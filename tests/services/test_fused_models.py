@@ -26,9 +26,13 @@ from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.predict.cases import predict_data_set
-from napari_mamamia.services.predict.doubt import DoubtKind, doubt_kinds, doubt_of
 from napari_mamamia.services.predict.fused_models import FusedSegmenter, Moments
 from napari_mamamia.services.predict.predict import predict_case
+from napari_mamamia.services.predict.uncertainty import (
+    UncertaintyKind,
+    uncertainty_kinds,
+    uncertainty_of,
+)
 
 GRID = Grid((1, 1, 4), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3
 
@@ -136,12 +140,12 @@ def test_one_map_is_its_own_mean_to_the_bit_and_has_no_variance():
 def test_the_entropy_of_the_mean_and_the_variance_lead_to_different_places():
     agreed, opposed = row(0.5, 0.0, 0.0, 0.0), row(0.5, 0.0, 0.0, 0.75)
     found = fused("mean", Fake("a", agreed), Fake("b", opposed))
-    assert doubt_kinds(found) == (DoubtKind.ENTROPY, DoubtKind.VARIANCE)
-    entropy = doubt_of(found, DoubtKind.ENTROPY)
+    assert uncertainty_kinds(found) == (UncertaintyKind.ENTROPY, UncertaintyKind.VARIANCE)
+    entropy = uncertainty_of(found, UncertaintyKind.ENTROPY)
     # entropy of 0.5 is 1 bit, of 0.375: 0.375 log2(8/3) + 0.625 log2(8/5) = 0.9544 bit
     assert entropy.amount.ravel() == pytest.approx([1, 0, 0, 0.9544], abs=1e-3)
     assert (entropy.places[0].voxel, entropy.unit) == ((0, 0, 0), "bit")
-    variance = doubt_of(found, DoubtKind.VARIANCE)
+    variance = uncertainty_of(found, UncertaintyKind.VARIANCE)
     (place,) = variance.places  # 0.375^2 = 0.140625 in voxel 3, 0 elsewhere
     assert (place.voxel, variance.unit) == ((0, 0, 3), "")
     assert place.mean == pytest.approx(0.140625, abs=1e-4)
@@ -173,12 +177,12 @@ def test_models_that_split_are_most_doubtful_where_half_of_them_marked():
     masks = [row(1, 1, 1, 0), row(1, 1, 0, 0), row(1, 0, 0, 0), row(1, 0, 0, 0)]
     members = [Fake(name, marked=mask) for name, mask in zip("abcd", masks, strict=True)]
     found = fused("majority", *members)
-    assert doubt_kinds(found) == (DoubtKind.ENTROPY,)
-    doubt = doubt_of(found)
+    assert uncertainty_kinds(found) == (UncertaintyKind.ENTROPY,)
+    doubt = uncertainty_of(found)
     # 4 of 4: 0 bit; 2 of 4: 1 bit; 1 of 4: 0.25 * 2 + 0.75 * log2(4/3) = 0.8113 bit
     assert doubt.amount.ravel() == pytest.approx([0, 1, 0.8113, 0], abs=1e-3)
     with pytest.raises(ModelError, match="variance should be shown, but this prediction kept ent"):
-        doubt_of(found, DoubtKind.VARIANCE)
+        uncertainty_of(found, UncertaintyKind.VARIANCE)
 
 
 def test_votes_of_models_that_gave_probabilities_have_a_variance_too():

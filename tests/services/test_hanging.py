@@ -17,12 +17,12 @@ from napari_mamamia.services.case.hanging import (
     find_priors,
     find_roles,
     plan_hanging,
-    read_wishes,
+    read_hanging_settings,
     refuse_prior,
     wish_grey,
     wish_share,
     wish_step,
-    write_wishes,
+    write_hanging_settings,
 )
 from napari_mamamia.services.case.prior import carry_place, is_inside, link_by_frame, link_places
 
@@ -139,18 +139,20 @@ def test_a_place_is_carried_in_mm_whatever_the_slices_and_axes():
 
 
 def test_wishes_are_read_as_written_and_damaged_ones_lose_only_what_is_damaged():
-    wishes = wish_step(read_wishes(""), LATE, wanted=False)
+    wishes = wish_step(read_hanging_settings(""), LATE, wanted=False)
     wishes = wish_share(wish_grey(wishes, BOTH, "signed"), SIDES, 97)
-    again = read_wishes(write_wishes(wishes))
+    again = read_hanging_settings(write_hanging_settings(wishes))
     assert again == wishes
     assert again.shares == {SIDES: 90}
     assert wish_step(again, LATE, wanted=True).unwanted == frozenset()
     for text in ("{", "[1]", "null", '{"unwanted": 3, "moved shares": [1], "grey": "x"}'):
-        assert read_wishes(text) == read_wishes("")
+        assert read_hanging_settings(text) == read_hanging_settings("")
     mixed = '{"unwanted": ["late", "x"], "moved shares": {"both": 500, "sides": 40, "y": 50}}'
-    assert read_wishes(mixed).unwanted == {LATE}
-    assert read_wishes(mixed).shares == {SIDES: 40}
-    assert read_wishes('{"shares": {"sides": 90}}').shares == {}  # perhaps moved by no hand
+    assert read_hanging_settings(mixed).unwanted == {LATE}
+    assert read_hanging_settings(mixed).shares == {SIDES: 40}
+    assert (
+        read_hanging_settings('{"shares": {"sides": 90}}').shares == {}
+    )  # perhaps moved by no hand
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [

@@ -17,7 +17,7 @@ from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, look_into
-from napari_mamamia.services.dicom.look import look_at_source
+from napari_mamamia.services.dicom.inspection import look_at_source
 
 pytest.importorskip("pydicom")
 

@@ -17,7 +17,7 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.seg.writer import source_images
-from napari_mamamia.services.dicom.look import read_dicom_case
+from napari_mamamia.services.dicom.inspection import read_dicom_case
 from napari_mamamia.services.dicom.ways import ways_of
 
 pydicom = pytest.importorskip("pydicom")

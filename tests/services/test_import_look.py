@@ -21,7 +21,7 @@ from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.services.dicom.check import check_import, default_target
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings
-from napari_mamamia.services.dicom.look import judge_again, look_at_source, read_dicom_case
+from napari_mamamia.services.dicom.inspection import judge_again, look_at_source, read_dicom_case
 from napari_mamamia.services.dicom.preview import part_picture, preview_study
 from napari_mamamia.services.dicom.studies import WantedStudy, import_studies
 

@@ -16,11 +16,11 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.judging import (
     ShownReading,
     decide_dispute,
@@ -51,31 +51,31 @@ def study(tmp_path):
     """A blind study of one case whose readings share 4 x 2 of 4 x 6 voxels each: Dice 1/3."""
     folder = made(tmp_path, cases=("A",), blinding=ALL_HIDDEN)
     for who, place in (("Ana", LEFT), ("Ben", RIGHT)):
-        desk = StudyDesk(folder, who, tmp_path / who)
-        desk.hand_in(desk.take_next(), mask_file(tmp_path, place, name=who), Draft())()
-        desk.close()
+        client = StudyClient(folder, who, tmp_path / who)
+        client.hand_in(client.take_next(), mask_file(tmp_path, place, name=who), Draft())()
+        client.close()
     return folder
 
 
 @pytest.fixture
-def desk(study, tmp_path):
-    return StudyDesk(study, "Jo Judge", tmp_path / "jo")
+def client(study, tmp_path):
+    return StudyClient(study, "Jo Judge", tmp_path / "jo")
 
 
-def test_a_judge_sees_the_readings_without_names_and_nothing_else_that_is_hidden(desk):
-    dispute = open_dispute(desk, "c0001")
+def test_a_judge_sees_the_readings_without_names_and_nothing_else_that_is_hidden(client):
+    dispute = open_dispute(client, "c0001")
     assert [one.name for one in dispute.readings] == ["Reader A", "Reader B"]
     assert dispute.because[0] == "Dice 0.333 below 0.7"
     assert dispute.blinding == Blinding(ALL_HIDDEN.hidden - {Hidden.OTHER_READERS})
     assert dispute.workspace.name == "1-judge"
     # 24 voxels of 2 mm3
     assert [one.volume_ml for one in dispute.readings] == pytest.approx([0.048, 0.048])
-    assert desk.session.refresh().case("c0001").state is CaseState.IN_ADJUDICATION
+    assert client.session.refresh().case("c0001").state is CaseState.IN_ADJUDICATION
 
 
-def test_two_judges_of_one_second_one_has_it_the_other_is_told(desk, study, tmp_path):
-    lead = StudyDesk(study, "Lea Lead", tmp_path / "lea")
-    open_dispute(desk, "c0001")
+def test_two_judges_of_one_second_one_has_it_the_other_is_told(client, study, tmp_path):
+    lead = StudyClient(study, "Lea Lead", tmp_path / "lea")
+    open_dispute(client, "c0001")
     told = open_dispute(lead, "c0001")
     assert told.held.startswith("Jo Judge (")
     assert told.readings == ()
@@ -162,18 +162,18 @@ def test_answers_that_are_taken_over_stay_with_their_lesions_and_what_is_lost_is
     large, small = (1, slice(1, 5), slice(1, 7)), (1, slice(1, 3), slice(12, 14))
     answers = {"k@1": "a", "k@2": "b", "bpe": "mild"}
     for who, places in (("Ana", (large, small)), ("Ben", (small,))):
-        reader = StudyDesk(folder, who, tmp_path / who)
+        reader = StudyClient(folder, who, tmp_path / who)
         mask = mask_file(tmp_path, *places, name=who)
         reader.hand_in(reader.take_next(), mask, Draft(answers if who == "Ana" else {}))()
         reader.close()
-    desk = StudyDesk(folder, "Jo Judge", tmp_path / "jo")
-    dispute = open_dispute(desk, "c0001")
+    client = StudyClient(folder, "Jo Judge", tmp_path / "jo")
+    dispute = open_dispute(client, "c0001")
     ana = next(one for one in dispute.readings if one.name == "Ana")
     # the large one is none, the small one is larger, and the largest by now
     mask = mask_file(tmp_path, (1, slice(1, 5), slice(11, 17)), name="judge")
-    decided = decide_dispute(desk, dispute, mask, "because", ana)
+    decided = decide_dispute(client, dispute, mask, "because", ana)
     assert (decided.choice, decided.lost) == ("edited", ("1",))
-    record = json.loads(desk.session.refresh().case("c0001").decision.answers)
+    record = json.loads(client.session.refresh().case("c0001").decision.answers)
     ((name, ((z, y, x),)),) = record.pop("@lesions").items()
     assert record == {"k@2": "b", "bpe": "mild"}
     assert name == "2"
@@ -182,74 +182,76 @@ def test_answers_that_are_taken_over_stay_with_their_lesions_and_what_is_lost_is
     assert x in range(11, 17)
 
 
-def decide(desk, dispute, saved, consensus=None, reason="because"):
-    return decide_dispute(desk, dispute, saved, reason, "{}", consensus).choice
+def decide(client, dispute, saved, consensus=None, reason="because"):
+    return decide_dispute(client, dispute, saved, reason, "{}", consensus).choice
 
 
-def test_a_reading_that_was_taken_as_it_is_keeps_its_file(desk, tmp_path):
-    dispute = open_dispute(desk, "c0001")
-    assert decide(desk, dispute, mask_file(tmp_path, RIGHT, name="judge")) == "ben"
-    decision = desk.session.refresh().case("c0001").decision
+def test_a_reading_that_was_taken_as_it_is_keeps_its_file(client, tmp_path):
+    dispute = open_dispute(client, "c0001")
+    assert decide(client, dispute, mask_file(tmp_path, RIGHT, name="judge")) == "ben"
+    decision = client.session.refresh().case("c0001").decision
     (ben,) = (one for one in dispute.readings if one.reading.reader == "ben")
     assert decision.mask == ben.reading.mask
-    assert len(desk.store.read().masks) == 2
+    assert len(client.store.read().masks) == 2
 
 
-def test_a_rule_is_the_choice_while_its_mask_was_not_changed(desk, tmp_path):
-    dispute = open_dispute(desk, "c0001")
-    union = fuse_dispute(desk, dispute, ConsensusRule.UNION)
-    assert decide(desk, dispute, mask_file(tmp_path, LEFT, RIGHT, name="j"), union) == "union"
-    assert not verify_study(desk.store).problems
+def test_a_rule_is_the_choice_while_its_mask_was_not_changed(client, tmp_path):
+    dispute = open_dispute(client, "c0001")
+    union = fuse_dispute(client, dispute, ConsensusRule.UNION)
+    assert decide(client, dispute, mask_file(tmp_path, LEFT, RIGHT, name="j"), union) == "union"
+    assert not verify_study(client.store).problems
 
 
-def test_a_rule_and_a_stroke_is_a_mask_of_ones_own_with_its_parents(desk, tmp_path):
-    dispute = open_dispute(desk, "c0001")
-    union = fuse_dispute(desk, dispute, ConsensusRule.UNION)
+def test_a_rule_and_a_stroke_is_a_mask_of_ones_own_with_its_parents(client, tmp_path):
+    dispute = open_dispute(client, "c0001")
+    union = fuse_dispute(client, dispute, ConsensusRule.UNION)
     path, sha256 = mask_file(tmp_path, LEFT, RIGHT, (0, 0, 0), name="j")
-    assert decide(desk, dispute, (path, sha256), union) == "edited"
-    assert desk.session.refresh().case("c0001").decision.mask == sha256
+    assert decide(client, dispute, (path, sha256), union) == "edited"
+    assert client.session.refresh().case("c0001").decision.mask == sha256
 
 
-def test_staple_of_two_is_refused_and_says_so(desk):
-    dispute = open_dispute(desk, "c0001")
+def test_staple_of_two_is_refused_and_says_so(client):
+    dispute = open_dispute(client, "c0001")
     assert dispute.why_not(ConsensusRule.STAPLE) == "needs 3 readings, there are 2"
     assert dispute.why_not(ConsensusRule.UNION) == ""
     with pytest.raises(CaseError, match="3 readings or more"):
-        fuse_dispute(desk, dispute, ConsensusRule.STAPLE)
+        fuse_dispute(client, dispute, ConsensusRule.STAPLE)
 
 
-def test_nothing_is_decided_without_a_reason_or_with_another_file(desk, tmp_path):
-    dispute = open_dispute(desk, "c0001")
+def test_nothing_is_decided_without_a_reason_or_with_another_file(client, tmp_path):
+    dispute = open_dispute(client, "c0001")
     path, sha256 = mask_file(tmp_path, LEFT, name="j")
     with pytest.raises(CaseError, match="reason"):
-        decide(desk, dispute, (path, sha256), reason=" ")
+        decide(client, dispute, (path, sha256), reason=" ")
     with pytest.raises(FormatError, match="changed"):
-        decide(desk, dispute, (path, "0" * 64))
-    assert desk.session.refresh().case("c0001").state is CaseState.IN_ADJUDICATION
+        decide(client, dispute, (path, "0" * 64))
+    assert client.session.refresh().case("c0001").state is CaseState.IN_ADJUDICATION
 
 
-def test_a_case_that_was_set_down_goes_to_another_judge_who_may_leave_it_out(desk, study, tmp_path):
-    dispute = open_dispute(desk, "c0001")
-    set_down(desk, dispute)
-    lead = StudyDesk(study, "Lea Lead", tmp_path / "lea")
+def test_a_case_that_was_set_down_goes_to_another_judge_who_may_leave_it_out(
+    client, study, tmp_path
+):
+    dispute = open_dispute(client, "c0001")
+    set_down(client, dispute)
+    lead = StudyClient(study, "Lea Lead", tmp_path / "lea")
     taken = open_dispute(lead, "c0001")
     assert not taken.held
     set_down(lead, taken)
     with pytest.raises(CaseError, match="in adjudication"):
-        decide(desk, dispute, mask_file(tmp_path, LEFT, name="j"))
+        decide(client, dispute, mask_file(tmp_path, LEFT, name="j"))
     leave_out(lead, open_dispute(lead, "c0001"), "motion")
     assert lead.session.refresh().case("c0001").state is CaseState.REJECTED
 
 
 def test_a_reader_is_shown_nobody_elses_mask(study, tmp_path):
-    ana = StudyDesk(study, "Ana", tmp_path / "Ana")
+    ana = StudyClient(study, "Ana", tmp_path / "Ana")
     with pytest.raises(CaseError, match="masks are not shown"):
         open_dispute(ana, "c0001")
 
 
-def test_a_mask_that_was_changed_in_the_store_is_not_shown(desk, study):
+def test_a_mask_that_was_changed_in_the_store_is_not_shown(client, study):
     (first, *_) = sorted((study / "masks").glob("*.nii.gz"))
     first.chmod(0o600)
     first.write_bytes(b"another")
     with pytest.raises(FormatError, match="changed"):
-        open_dispute(desk, "c0001")
+        open_dispute(client, "c0001")

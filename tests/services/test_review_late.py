@@ -23,7 +23,7 @@ from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((2, 6, 6), (2.0, 1.0, 1.0))
@@ -110,23 +110,23 @@ def test_a_window_that_starts_while_the_share_is_away_knows_its_own_last_minute(
     """The copy is a minute old at most; what was sent and taken off the outbox was forgotten."""
     folder, home = made(tmp_path, cases=CASES), tmp_path / "home"
     mask, _ = make_masks(tmp_path)
-    before = StudyDesk(folder, "Ana", home)
+    before = StudyClient(folder, "Ana", home)
     before.look()  # brings the copy up to date
     task = before.session.next_task()
     read_case(before.session, task, mask)
     before.session.close()  # killed before the desk could bring it up again
     folder.rename(tmp_path / "away")
-    after = StudyDesk(folder, "Ana", home)
+    after = StudyClient(folder, "Ana", home)
     look = after.look()
     assert (look.n_read, look.n_left, look.n_unsent) == (1, len(CASES) - 1, 0)
     assert after.take_next().task != task
     # what another window does here is known, too, from the moment on when it is on this computer
-    other = StudyDesk(folder, "Ana", home)
+    other = StudyClient(folder, "Ana", home)
     read_case(other.session, after.session.queue()[3][0], mask)
     assert after.look().n_read == 2
     (tmp_path / "away").rename(folder)
-    for desk in (other, after):
-        desk.close()
+    for client in (other, after):
+        client.close()
     assert after.look().n_read == 2
     assert check(folder, tmp_path / "lead").problems == ()
 

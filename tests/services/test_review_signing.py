@@ -13,11 +13,11 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ReadingMode
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.judging import accept_case, list_decided, reopen_case
 from napari_mamamia.services.review.signing import (
     countersign_key,
@@ -39,20 +39,20 @@ class Desks:
 
     def of(self, who):
         if who not in self._open:
-            self._open[who] = StudyDesk(self.folder, who, self._home / who)
+            self._open[who] = StudyClient(self.folder, who, self._home / who)
         self._open[who].session.refresh()
         return self._open[who]
 
     def read(self, who):
-        desk = self.of(who)
+        client = self.of(who)
         mask = np.zeros(GRID.shape, bool)
         mask[0, 1:3, 1:3] = True
         path = self._home / f"{who}.nii.gz"
         path.unlink(missing_ok=True)
         write_mask(Mask(GRID, mask, Provenance("A", Maker.READER, who)), path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        desk.hand_in(desk.take_next(), (path, digest), Draft())()
-        return desk
+        client.hand_in(client.take_next(), (path, digest), Draft())()
+        return client
 
     def read_all(self):
         for who in ("Ana", "Ben"):
@@ -64,9 +64,9 @@ def desks(tmp_path):
     return Desks(tmp_path)
 
 
-def list_meanings(desk):
-    desk.session.refresh()
-    return [one.meaning.value for one in look_at_signing(desk).things]
+def list_meanings(client):
+    client.session.refresh()
+    return [one.meaning.value for one in look_at_signing(client).things]
 
 
 def test_a_reader_signs_as_author_a_judge_as_reviewer_and_approver_and_nobody_else(desks):
@@ -78,10 +78,10 @@ def test_a_reader_signs_as_author_a_judge_as_reviewer_and_approver_and_nobody_el
     accept_case(jo, "c0001")
     assert list_meanings(jo) == list_meanings(lea) == ["reviewer", "approver"]
     assert list_meanings(ana) == ["author"]
-    for desk, n_things in ((jo, 1), (lea, 2), (ana, 1)):
-        make_own_key(desk, WORDS)
-        things = look_at_signing(desk).things
-        sign_things(desk, things[:n_things], WORDS)
+    for client, n_things in ((jo, 1), (lea, 2), (ana, 1)):
+        make_own_key(client, WORDS)
+        things = look_at_signing(client).things
+        sign_things(client, things[:n_things], WORDS)
     assert list_meanings(jo) == ["approver"]
     assert list_meanings(lea) == list_meanings(ana) == []
     # the lead's own key is the first that counts; the others' wait for the lead's word
@@ -133,39 +133,39 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
 
 
 def test_without_a_key_or_with_a_wrong_passphrase_nothing_is_signed(desks):
-    desk = desks.read("Ana")
-    things = look_at_signing(desk).things
+    client = desks.read("Ana")
+    things = look_at_signing(client).things
     with pytest.raises(CaseError, match="make your key first"):
-        sign_things(desk, things, WORDS)
-    make_own_key(desk, WORDS)
+        sign_things(client, things, WORDS)
+    make_own_key(client, WORDS)
     with pytest.raises(WrongPassphraseError):
-        sign_things(desk, things, "three small worlds")
-    assert list_meanings(desk) == ["author"]
-    assert desk.session.state.case("c0001").signatures == ()
+        sign_things(client, things, "three small worlds")
+    assert list_meanings(client) == ["author"]
+    assert client.session.state.case("c0001").signatures == ()
 
 
 def test_a_new_key_takes_the_place_of_a_lost_one_unless_its_passphrase_is_refused(desks):
-    desk = desks.read("Ana")
-    before = make_own_key(desk, WORDS)
+    client = desks.read("Ana")
+    before = make_own_key(client, WORDS)
     with pytest.raises(CaseError, match="8 characters"):
-        make_own_key(desk, "short")
-    assert look_at_signing(desk).digits == before
-    assert make_own_key(desk, "other small words") != before
-    desk.session.key_file.write_text("{}")  # damaged: told as none, and a new one can be made
-    assert look_at_signing(desk).digits == ""
-    make_own_key(desk, WORDS)
-    assert sign_things(desk, look_at_signing(desk).things, WORDS)
+        make_own_key(client, "short")
+    assert look_at_signing(client).digits == before
+    assert make_own_key(client, "other small words") != before
+    client.session.key_file.write_text("{}")  # damaged: told as none, and a new one can be made
+    assert look_at_signing(client).digits == ""
+    make_own_key(client, WORDS)
+    assert sign_things(client, look_at_signing(client).things, WORDS)
 
 
 def test_what_changed_since_it_was_signed_is_signed_anew(desks):
-    desk = desks.read("Ana")
-    make_own_key(desk, WORDS)
-    sign_things(desk, look_at_signing(desk).things, WORDS)
-    (task,) = [task for task, _ in desk.session.queue()]
-    desk.read_again(task, "one more look")
-    assert list_meanings(desk) == []  # nothing stands that could be signed
+    client = desks.read("Ana")
+    make_own_key(client, WORDS)
+    sign_things(client, look_at_signing(client).things, WORDS)
+    (task,) = [task for task, _ in client.session.queue()]
+    client.read_again(task, "one more look")
+    assert list_meanings(client) == []  # nothing stands that could be signed
     desks.read("Ana")
-    assert list_meanings(desk) == ["author"]
+    assert list_meanings(client) == ["author"]
 
 
 def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):

@@ -16,18 +16,18 @@ from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.quality import QualityCase
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import read_study
 from napari_mamamia.reviewing.quality import find_volume_outliers
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.review.check_study import find_status, verify_study
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 from napari_mamamia.services.review.plan_study import describe_draft
+from napari_mamamia.services.review.pseudonymizer import Pseudonymizer, make_pseudonymizer
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.unblinding import require_sight
-from napari_mamamia.services.review.veil import Veil, make_veil
 
 IDS = ("DUKE_001", "DUKE_002", "ISPY2_9", "NACT_3", "own_4")
 
@@ -82,34 +82,36 @@ def test_numbers_do_not_follow_the_ids_where_the_site_is_hidden_and_are_the_same
 
 
 def test_at_a_desk_no_record_and_no_error_holds_an_id_or_a_site(folder, data_set, tmp_path):
-    desk = StudyDesk(folder, "Ana", tmp_path / "home")
-    look = desk.look()
-    taken = desk.take_next()
+    client = StudyClient(folder, "Ana", tmp_path / "home")
+    look = client.look()
+    taken = client.take_next()
     assert taken.case_id.startswith("case-")
     shown = open_data_set(
-        data_set, taken.workspace, blinding=taken.blinding, names=taken.veil.names
+        data_set, taken.workspace, blinding=taken.blinding, names=taken.pseudonymizer.names
     )
-    assert {one.case_id for one in shown.data_set.cases} == set(taken.veil.names.values())
+    assert {one.case_id for one in shown.data_set.cases} == set(taken.pseudonymizer.names.values())
     assert all(one.dataset is None for one in shown.cohort.records)
-    texts = [repr(one) for one in (look, desk.look(), replace(taken, veil=Veil()))]
-    texts += [repr(desk.session.state), repr(desk.store.study.cases)]
+    texts = [
+        repr(one) for one in (look, client.look(), replace(taken, pseudonymizer=Pseudonymizer()))
+    ]
+    texts += [repr(client.session.state), repr(client.store.study.cases)]
     path = next((data_set / "images").glob("*_*/*_0001.nii.gz"))
     content = path.read_bytes()
     try:
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        key = desk.whole.case_of_id(path.parent.name).key
+        key = client.whole.case_of_id(path.parent.name).key
         with pytest.raises(CaseError, match="as they were when the study began") as error:
-            desk.require_images(key)
+            client.require_images(key)
         path.unlink()
         with pytest.raises(CaseError, match="cannot be read") as gone:
-            desk.require_images(key)
+            client.require_images(key)
         texts += [str(error.value), str(gone.value)]
     finally:
         path.write_bytes(content)
     for text in texts:
         for word in ("DUKE_", "ISPY2", "NACT", "own_4"):
             assert word not in text, text
-    desk.close()
+    client.close()
 
 
 def test_a_reader_signs_by_the_number_and_a_lead_by_the_id(folder):
@@ -122,27 +124,27 @@ def test_what_is_signed_under_a_number_fits_for_who_sees_ids_and_the_other_way_r
     folder, tmp_path
 ):
     """The window and the commands of a reader know numbers alone, a lead and `verify` know ids."""
-    desk = StudyDesk(folder, "Ana", tmp_path / "home")
-    taken = desk.take_next()
-    desk.hand_in(taken, None, Draft())()
-    desk.sign(taken.task.case, Meaning.AUTHOR, "correct horse")
+    client = StudyClient(folder, "Ana", tmp_path / "home")
+    taken = client.take_next()
+    client.hand_in(taken, None, Draft())()
+    client.sign(taken.task.case, Meaning.AUTHOR, "correct horse")
     lead = ReviewSession(FolderStore(folder, tmp_path / "lead"), "Lea", tmp_path / "lead")
     lead.make_key("correct horse")
     lead.accept(taken.task.case)
     lead.sign(taken.task.case, Meaning.APPROVER, "correct horse")
     lead.close()
-    for state in (lead.refresh(), desk.session.refresh()):
+    for state in (lead.refresh(), client.session.refresh()):
         assert state.refused == ()
         signatures = state.case(taken.task.case).signatures
         assert [one.meaning for one in signatures] == [Meaning.AUTHOR, Meaning.APPROVER]
-    desk.close()
+    client.close()
     found = {one.kind for one in verify_study(FolderStore(folder, tmp_path / "check")).problems}
     assert found == {"signature"}  # Ana's key waits for a lead's word
 
 
 def test_a_longer_id_is_not_taken_for_a_shorter_one_and_sites_go_too():
-    veil = Veil({"A_1": "case-0001", "A_12": "case-0002"}, ("Ghent",))
-    assert veil.cover("A_12, A_1, A_123, a_1_0003.nii.gz at GHENT") == (
+    pseudonymizer = Pseudonymizer({"A_1": "case-0001", "A_12": "case-0002"}, ("Ghent",))
+    assert pseudonymizer.cover("A_12, A_1, A_123, a_1_0003.nii.gz at GHENT") == (
         "case-0002, case-0001, A_123, case-0001_0003.nii.gz at …"
     )
 
@@ -152,12 +154,12 @@ def test_status_and_verify_tell_the_sites_to_a_lead_alone(folder, tmp_path):
     assert [(one.site, one.n_cases) for one in find_status(store).sites] == [
         ("", 1), ("DUKE", 2), ("ISPY2", 1), ("NACT", 1),
     ]  # fmt: skip
-    veil = make_veil(store.study)
-    assert find_status(store, veil).sites == ()
+    pseudonymizer = make_pseudonymizer(store.study)
+    assert find_status(store, pseudonymizer).sites == ()
     mask = folder / "masks" / f"{64 * 'a'}.nii.gz"
     mask.parent.mkdir()
     mask.write_bytes(b"of DUKE_001")
-    check = verify_study(store, veil=veil)
+    check = verify_study(store, pseudonymizer=pseudonymizer)
     assert [one.kind for one in check.problems] == ["mask"]
     assert "DUKE" not in repr((check.problems, check.notes))
     with pytest.raises(CaseError, match="expected the name of the person"):
@@ -213,11 +215,11 @@ def test_no_command_on_a_study_tells_who_reads_a_site_in_an_answer_an_error_or_a
     folder, data_set, tmp_path
 ):
     """One reading is handed in, one image is changed, one event is foreign: all have to be told."""
-    desk = StudyDesk(folder, "Ana", tmp_path / "home")
-    taken = desk.take_next()
-    desk.hand_in(taken, None, Draft())()
-    desk.session.store.append("ana", {"act": "dance", "case": taken.task.case, "round": 1})
-    desk.close()
+    client = StudyClient(folder, "Ana", tmp_path / "home")
+    taken = client.take_next()
+    client.hand_in(taken, None, Draft())()
+    client.session.store.append("ana", {"act": "dance", "case": taken.task.case, "round": 1})
+    client.close()
     assert {name.name for name in review.registered_commands} == {*ASKED, *LEADS}
     (tmp_path / "secret").write_text("correct horse")
     shutil.copytree(data_set, tmp_path / "images")
@@ -236,7 +238,7 @@ def test_no_command_on_a_study_tells_who_reads_a_site_in_an_answer_an_error_or_a
     for path in (tmp_path / "out").iterdir():
         assert not TELLS.search(path.read_text("utf-8")), path
     known = CliRunner().invoke(app, ["review", "verify", str(folder), "--reader", "Lea"])
-    case_id = desk.whole.case(taken.task.case).case_id
+    case_id = client.whole.case(taken.task.case).case_id
     assert f"event 4 (dance {case_id})" in known.output
 
 

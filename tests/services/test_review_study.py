@@ -18,7 +18,7 @@ from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review import check_study, study_form, vouching
+from napari_mamamia.services.review import check_study, countersigning, study_form
 from napari_mamamia.services.review.audit import save_audit
 from napari_mamamia.services.review.compare import compare_readings
 from napari_mamamia.services.review.look import find_key, load_state
@@ -99,7 +99,7 @@ def test_two_read_blind_a_third_judges_all_sign_and_nothing_is_wrong(tmp_path):
     assert jo.refresh().case(first).state is CaseState.ACCEPTED
     for who in ("ana", "jo"):
         (key,) = [one.key for one in lea.refresh().keys if one.reader == who]
-        vouching.countersign(lea, who, key, PASS)
+        countersigning.countersign(lea, who, key, PASS)
     jo.sign(second, Meaning.REVIEWER, PASS)
     state = jo.refresh()
     assert {view.state for view in state.cases} == {CaseState.SIGNED}
@@ -226,14 +226,14 @@ def test_a_forgotten_passphrase_is_said_plainly_and_a_new_key_goes_on(tmp_path):
     case = read(ana, mask_file(tmp_path, 4))
     lea.make_key(PASS)
     old = ana.make_key(PASS)
-    vouching.countersign(lea, "ana", old, PASS)
+    countersigning.countersign(lea, "ana", old, PASS)
     ana.sign(case, Meaning.AUTHOR, PASS)
     with pytest.raises(WrongPassphraseError, match="nobody can find it for you"):
         ana.sign(case, Meaning.AUTHOR, "what was it")
     ana.key_file.rename(ana.key_file.with_suffix(".old"))
     new = ana.make_key("battery staple")
-    vouching.revoke(lea, "ana", old, "passphrase forgotten", PASS)
-    vouching.countersign(lea, "ana", new, PASS)
+    countersigning.revoke(lea, "ana", old, "passphrase forgotten", PASS)
+    countersigning.countersign(lea, "ana", new, PASS)
     ana.sign(case, Meaning.AUTHOR, "battery staple")
     assert [one.counts for one in ana.refresh().case(case).signatures] == [True, True]
     assert verified(ana) == []
@@ -253,7 +253,7 @@ def test_somebody_else_s_key_under_one_s_name_does_not_count(tmp_path):
     )
     eve.make_key("eve eve eve")
     with pytest.raises(CaseError, match="another lead has to countersign it first"):
-        vouching.countersign(eve, "ana", "0" * 64, "eve eve eve")
+        countersigning.countersign(eve, "ana", "0" * 64, "eve eve eve")
     del case, jo
 
 

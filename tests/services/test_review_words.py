@@ -15,7 +15,7 @@ from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.reviewing.form_words import word_answers, word_question, word_reason, word_term
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
-from napari_mamamia.services.review.desk import open_desk
+from napari_mamamia.services.review.client import open_client
 from napari_mamamia.services.review.judging import open_dispute
 from napari_mamamia.services.review.overseeing import tell_agreement
 from napari_mamamia.services.review.report.study_report import ReportChoice, make_study_page
@@ -92,13 +92,13 @@ def folder(tmp_path):
 def test_the_list_of_disputes_the_judge_agreement_report_and_audit_page_use_the_form_s_words(
     folder, tmp_path, monkeypatch
 ):
-    desk = open_desk(folder, "Jo Judge").desk
-    (row,) = desk.look().disputes
+    client = open_client(folder, "Jo Judge").client
+    (row,) = client.look().disputes
     assert row.because == ("Whole: Oval / Irregular", WORDS)
-    monkeypatch.setattr(desk, "require_images", lambda _case: None)
-    assert open_dispute(desk, "c0001").because == row.because
-    desk.close()
-    lead = open_desk(folder, "Lea Lead").desk
+    monkeypatch.setattr(client, "require_images", lambda _case: None)
+    assert open_dispute(client, "c0001").because == row.because
+    client.close()
+    lead = open_client(folder, "Lea Lead").client
     told = "\n".join(tell_agreement(lead))
     lead.close()
     run = CliRunner().invoke
@@ -106,7 +106,7 @@ def test_the_list_of_disputes_the_judge_agreement_report_and_audit_page_use_the_
     for text in (told, printed):
         assert "Kind of lesion: 2 answers (Irregular 50 %, Oval 50 %)" in text
         assert "Whole: Oval: 2 answers (no 50 %, yes 50 %)" in text
-    page = make_study_page(desk.store, ReportChoice(n_resamples=20)).page
+    page = make_study_page(client.store, ReportChoice(n_resamples=20)).page
     cells = [cell for one in page.sections for table in one.tables for row in table.rows
              for cell in row.cells]  # fmt: skip
     assert f"Whole: Oval / Irregular; {WORDS}" in cells

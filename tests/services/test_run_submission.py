@@ -35,7 +35,7 @@ OPEN = settings_of(isolation=IsolationKind.NONE, consent=True, task=Task.SEGMENT
 
 @pytest.fixture
 def room():
-    found = foreign.closed_room()
+    found = foreign.sandbox()
     if isinstance(found, str):
         pytest.skip(found)
     return found

@@ -19,7 +19,7 @@ from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.cohort.composites import CompositeChoice
 from napari_mamamia.scoring.report.drawing import Drawing, draw_now
 from napari_mamamia.scoring.report.figures import volume_histogram
-from napari_mamamia.services.batch.beside import drawing_beside
+from napari_mamamia.services.batch.in_subprocess import drawing_beside
 from napari_mamamia.services.score.case_tags import tag_case
 from napari_mamamia.services.score.models import PredictionFolder, score_models
 from napari_mamamia.services.score.score import _make_failed_score, score_folders

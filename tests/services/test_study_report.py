@@ -27,7 +27,7 @@ from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
 from napari_mamamia.services.review.agreement.agree import measure_agreement
 from napari_mamamia.services.review.agreement.agreement_output import save_agreement
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
 from napari_mamamia.services.review.report import study_report
@@ -361,13 +361,13 @@ def sit_down_as_lea(home, folder, here):
     shutil.copy(key, here / "s1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "_COST", 1 << 15)  # as it was made
-        return StudyDesk(folder, "lea", here, "correct horse")
+        return StudyClient(folder, "lea", here, "correct horse")
 
 
 def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_path):
-    desk = sit_down_as_lea(home, home / "STUDY", tmp_path)
-    desk.look()
-    look = look_at_quality(desk)
+    client = sit_down_as_lea(home, home / "STUDY", tmp_path)
+    client.look()
+    look = look_at_quality(client)
     assert [(one.case_id, one.has_error) for one in look.rows] == [
         (CASES[1], True),  # the random part first
         (CASES[0], False),
@@ -376,14 +376,14 @@ def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_p
     ]
     assert look.points == ((0, 0), (1, 0), (2, 1), (3, 1))  # as they were read
     assert look.says[0] == "1 error(s) in 3 of 4 case(s)"
-    assert tell_agreement(desk)[0].startswith("3 of 4 case(s) were read by two or more")
+    assert tell_agreement(client)[0].startswith("3 of 4 case(s) were read by two or more")
 
 
 def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_path):
-    desk = StudyDesk(home / "STUDY", "ana", tmp_path)
-    desk.look()
-    assert look_at_quality(desk) is None
-    (line,) = tell_agreement(desk)
+    client = StudyClient(home / "STUDY", "ana", tmp_path)
+    client.look()
+    assert look_at_quality(client) is None
+    (line,) = tell_agreement(client)
     assert "leads and adjudicators alone" in line
 
 

@@ -15,12 +15,12 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.brush import deposit, dose, paint
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
-from napari_mamamia.smartpaint.brush.path import Dab
+from napari_mamamia.smartpaint.brush.path import Stamp
 from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,
-    dab_box,
     painted_radius_mm,
+    stamp_box,
     suggested_radius_mm,
 )
 from napari_mamamia.smartpaint.brush.sample import sample_at
@@ -59,8 +59,8 @@ def start(shape=SHAPE, value=START_OUTSIDE):
 def dabbed(membership, images, brush, centre=MIDDLE, spacing=SPACING, amount=3.0):
     """Return a copy of the membership with one dab in it."""
     out = membership.copy()
-    box = dab_box(centre, brush, spacing, out.shape)
-    paint(out[box.slices], box, Dab(centre, amount), brush, images, spacing)
+    box = stamp_box(centre, brush, spacing, out.shape)
+    paint(out[box.slices], box, Stamp(centre, amount), brush, images, spacing)
     return out
 
 
@@ -218,7 +218,7 @@ def test_a_dab_agrees_with_the_rule_applied_voxel_by_voxel(extent, plane_axis, p
 def test_dose_falls_with_distance_where_the_image_is_even():
     brush = Brush(Tool.SMARTPAINT, radius_mm=6.0)
     box = Box.whole(SHAPE)
-    amount = dose(Dab(MIDDLE, 3.0), brush, images_of(even()), SPACING, box)
+    amount = dose(Stamp(MIDDLE, 3.0), brush, images_of(even()), SPACING, box)
     along = amount[5, 15, 16:]
     assert (np.diff(along) <= 0).all()
     d = 0.7 * np.arange(len(along))
@@ -234,7 +234,7 @@ def test_dose_falls_with_dissimilarity_at_one_distance():
     for step, voxel in enumerate(ring):
         signal[(0, *voxel)] += 10 * step
     amount = dose(
-        Dab(MIDDLE, 3.0),
+        Stamp(MIDDLE, 3.0),
         Brush(Tool.SMARTPAINT, radius_mm=8.0),
         images_of(signal),
         SPACING,
@@ -294,7 +294,7 @@ def test_a_sphere_takes_no_notice_of_the_image_and_needs_none():
     np.testing.assert_array_equal(
         dabbed(start(), None, brush), dabbed(start(), images_of(noisy()), brush)
     )
-    box = dab_box(MIDDLE, brush, SPACING, SHAPE)
+    box = stamp_box(MIDDLE, brush, SPACING, SHAPE)
     assert set(np.unique(dabbed(start(), None, brush)[box.slices])) == {START_OUTSIDE, 1.0}
 
 
@@ -365,16 +365,16 @@ def test_a_dab_at_the_border_does_not_come_out_on_the_other_side(tool, axis, sid
 @pytest.mark.parametrize("centre", [(-50, 5, 5), (5, 1e9, 5), (5, 5, np.nan), (np.inf, 5, 5)])
 def test_a_dab_beyond_the_volume_changes_nothing(tool, centre):
     brush = Brush(tool=tool)
-    assert dab_box(centre, brush, SPACING, SHAPE).is_empty
+    assert stamp_box(centre, brush, SPACING, SHAPE).is_empty
     np.testing.assert_array_equal(dabbed(start(), images_of(even()), brush, centre), start())
 
 
 def test_the_box_of_a_dab_does_not_change_its_dose():
     brush, images = Brush(Tool.SMARTPAINT, radius_mm=5.0), images_of(noisy())
-    box = dab_box(MIDDLE, brush, SPACING, SHAPE)
-    whole = dose(Dab(MIDDLE, 3.0), brush, images, SPACING, Box.whole(SHAPE))
+    box = stamp_box(MIDDLE, brush, SPACING, SHAPE)
+    whole = dose(Stamp(MIDDLE, 3.0), brush, images, SPACING, Box.whole(SHAPE))
     np.testing.assert_array_equal(
-        whole[box.slices], dose(Dab(MIDDLE, 3.0), brush, images, SPACING, box)
+        whole[box.slices], dose(Stamp(MIDDLE, 3.0), brush, images, SPACING, box)
     )
     assert np.count_nonzero(whole) == np.count_nonzero(whole[box.slices])
 
@@ -476,7 +476,7 @@ def test_the_suggested_radius_is_that_of_a_search_over_all_voxels(point, seed, m
 
 
 def test_the_box_of_a_dab_holds_its_circle():
-    box = dab_box(MIDDLE, Brush(Tool.SMARTPAINT, radius_mm=5.0), SPACING, SHAPE)
+    box = stamp_box(MIDDLE, Brush(Tool.SMARTPAINT, radius_mm=5.0), SPACING, SHAPE)
     reach = painted_radius_mm(Brush(Tool.SMARTPAINT, radius_mm=5.0))
     for axis, (low, high) in enumerate(zip(box.start, box.stop, strict=True)):
         step = SPACING[axis]

@@ -19,8 +19,8 @@ from napari_mamamia.smartpaint.brush.path import StrokePath
 from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,
-    dab_box,
     painted_radius_mm,
+    stamp_box,
 )
 
 SPACING = (2.0, 0.7, 0.7)
@@ -51,9 +51,9 @@ def stroke(membership, images, brush, points):
     dabs = [*path.press(points[0])]
     for point in points[1:]:
         dabs += path.drag(point)
-    for dab in dabs:
-        box = dab_box(dab.centre, brush, SPACING, out.shape)
-        paint(out[box.slices], box, dab, brush, images, SPACING)
+    for stamp in dabs:
+        box = stamp_box(stamp.centre, brush, SPACING, out.shape)
+        paint(out[box.slices], box, stamp, brush, images, SPACING)
     return out
 
 
@@ -209,8 +209,10 @@ def test_the_dabs_do_not_depend_on_how_the_mouse_was_sampled(brush, corners, sha
     many, same_length = dabs_along(brush, dense)
     assert same_length == pytest.approx(length, abs=1e-6)
     assert len(many) == len(few)
-    np.testing.assert_allclose([dab.centre for dab in many], [dab.centre for dab in few], atol=1e-4)
-    assert [dab.amount for dab in many] == [dab.amount for dab in few]
+    np.testing.assert_allclose(
+        [stamp.centre for stamp in many], [stamp.centre for stamp in few], atol=1e-4
+    )
+    assert [stamp.amount for stamp in many] == [stamp.amount for stamp in few]
 
 
 @settings(deadline=None, max_examples=100)
@@ -227,18 +229,18 @@ def test_dabs_of_a_straight_stroke_lie_an_eighth_of_a_radius_apart(brush, first,
 def test_a_sweep_of_the_smoothing_brush_deposits_a_press_over_one_and_a_half_radii():
     dabs, _ = dabs_along(Brush(tool=Tool.SMOOTH, radius_mm=7.0), [(5, 0, 0), (5, 15.0, 0)])
     # 10.5 mm are twelve steps of 0.875 mm
-    assert [dab.amount for dab in dabs] == [3.0, *[pytest.approx(0.25)] * 12]
+    assert [stamp.amount for stamp in dabs] == [3.0, *[pytest.approx(0.25)] * 12]
 
 
 def test_a_click_is_one_dab_of_a_full_dose():
     dabs, length = dabs_along(Brush(Tool.SMARTPAINT), [(5.0, 9.0, 9.0), (5.0, 9.0, 9.0)])
-    assert ([dab.amount for dab in dabs], length) == ([3.0], 0.0)
+    assert ([stamp.amount for stamp in dabs], length) == ([3.0], 0.0)
 
 
 def test_a_pointer_without_a_place_is_left_out():
     path = StrokePath(Brush(Tool.SMARTPAINT, radius_mm=4.0), SPACING)
     assert path.press((np.nan, 1, 1)) == ()
-    assert [dab.centre for dab in path.drag((5.0, 0.0, 0.0))] == [(5.0, 0.0, 0.0)]
+    assert [stamp.centre for stamp in path.drag((5.0, 0.0, 0.0))] == [(5.0, 0.0, 0.0)]
     assert path.drag((5.0, np.inf, 0.0)) == ()
     assert len(path.drag((5.0, 10.0, 0.0))) == 14  # 7 mm in steps of 0.5 mm
 
@@ -264,8 +266,8 @@ def test_a_stroke_deposits_the_largest_dose_of_its_dabs():
     dabs, _ = dabs_along(brush, corners)
     whole = Box.whole(SHAPE)
     largest = np.zeros(SHAPE, dtype=np.float32)
-    for dab in dabs:
-        np.maximum(largest, dose(dab, brush, images, SPACING, whole), out=largest)
+    for stamp in dabs:
+        np.maximum(largest, dose(stamp, brush, images, SPACING, whole), out=largest)
     expected = 1 - (1 - START_OUTSIDE) * np.exp(-largest)
     np.testing.assert_allclose(stroke(start(), images, brush, corners), expected, atol=2e-6)
 

@@ -23,7 +23,7 @@ from napari_mamamia.smartpaint.evidence.stroke import (
     preview_stroke,
     settle_stroke,
 )
-from napari_mamamia.smartpaint.parts import without_crumbs
+from napari_mamamia.smartpaint.parts import without_fragments
 
 SHAPE, SPACING = (10, 40, 40), (2.5, 1.0, 1.0)
 MIDDLE = (5.0, 20.0, 20.0)
@@ -300,7 +300,7 @@ def test_strokes_leave_no_confetti(seed):
         radius = float(rng.uniform(1.5, 8))
         check_stroke(images, labels, words, brush_of(action, radius), (place,))
         after, hold = labels.astype(bool), unpack_marks(words).hold
-        clean = without_crumbs(after, grid, before, hold)
+        clean = without_fragments(after, grid, before, hold)
         if action is Action.ADD:
             assert not (clean & ~after).any()
         else:

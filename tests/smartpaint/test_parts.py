@@ -13,7 +13,7 @@ from napari_mamamia.smartpaint.parts import (
     CRUMB_VOXELS,
     beyond_line,
     part_under,
-    without_crumbs,
+    without_fragments,
 )
 
 SHAPE, SPACING = (24, 60, 90), (2.0, 1.0, 1.0)
@@ -185,30 +185,30 @@ def test_an_empty_mask_is_refused_by_both_and_has_no_crumbs():
         part_under(empty, GRID, (1, 1, 1))
     with pytest.raises(CaseError, match="does not cross"):
         beyond_line(empty, GRID, ((1, 1, 1), (1, 5, 5)), 0)
-    assert not without_crumbs(empty, GRID).any()
+    assert not without_fragments(empty, GRID).any()
 
 
 def test_crumbs_go_and_tiny_holes_are_filled():
     mask = BODY.copy()
     mask[2, 5, 80:83] = True
     mask[12, 30, 25] = False
-    np.testing.assert_array_equal(without_crumbs(mask, GRID), BODY)
+    np.testing.assert_array_equal(without_fragments(mask, GRID), BODY)
 
 
 def test_what_was_there_before_or_is_held_stays():
     mask = BODY.copy()
     mask[2, 5, 80:83] = True
     mask[12, 30, 25] = False
-    np.testing.assert_array_equal(without_crumbs(mask, GRID, before=mask), mask)
+    np.testing.assert_array_equal(without_fragments(mask, GRID, before=mask), mask)
     hold = np.zeros(SHAPE, np.int8)
     hold[2, 5, 80], hold[12, 30, 25] = 1, -1
-    np.testing.assert_array_equal(without_crumbs(mask, GRID, hold=hold), mask)
+    np.testing.assert_array_equal(without_fragments(mask, GRID, hold=hold), mask)
 
 
 def test_a_small_lesion_is_no_crumb():
     mask = np.zeros(SHAPE, dtype=bool)
     mask[5, 5, 5] = True
-    np.testing.assert_array_equal(without_crumbs(mask, GRID), mask)
+    np.testing.assert_array_equal(without_fragments(mask, GRID), mask)
 
 
 @settings(max_examples=40, deadline=None)
@@ -217,7 +217,7 @@ def test_no_crumb_is_left_in_any_mask(seed, level):
     noise = gaussian_filter(np.random.default_rng(seed).normal(size=(12, 20, 20)), 1.0)
     mask = noise / noise.std() > level
     grid = Grid(mask.shape, np.diag([1.0, 1.0, 1.0, 1.0]))
-    after = without_crumbs(mask, grid)
+    after = without_fragments(mask, grid)
     parts, _ = label(after, TOUCHING)
     sizes = np.sort(np.bincount(parts.ravel())[1:])
     assert (sizes[:-1] >= min(CRUMB_VOXELS, CRUMB_MM3)).all()

@@ -8,7 +8,7 @@ from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.refine.brush_cursor import circle_radius_mm, cursor_text, ring_look
+from napari_mamamia.widgets.refine.brush_cursor import circle_radius_mm, cursor_text, ring_style
 from napari_mamamia.widgets.refine.mouse_tools import TOOL_OVERLAY
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 
@@ -353,12 +353,12 @@ def test_smartpaint_shows_what_is_held_its_circle_and_how_far_it_acts():
     large = RefineState(PaintTool.SMARTPAINT, Brush(radius_mm=10.0))
     small = RefineState(PaintTool.SMARTPAINT, Brush(radius_mm=2.0).inverted())
     assert circle_radius_mm(large) == 10.0
-    assert (ring_look(large).inner, ring_look(large).outer) == pytest.approx((0.15, 2.0))
-    assert (ring_look(small).inner, ring_look(small).outer) == pytest.approx((0.35, 3.6))
-    assert (ring_look(large).colour, ring_look(small).colour) == ("#009E73", "#D55E00")
+    assert (ring_style(large).inner, ring_style(large).outer) == pytest.approx((0.15, 2.0))
+    assert (ring_style(small).inner, ring_style(small).outer) == pytest.approx((0.35, 3.6))
+    assert (ring_style(large).colour, ring_style(small).colour) == ("#009E73", "#D55E00")
     whole = RefineState(PaintTool.SMARTPAINT, Brush(whole=True))
-    assert ring_look(whole).outer is None
-    sphere = ring_look(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
+    assert ring_style(whole).outer is None
+    sphere = ring_style(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
     assert (sphere.inner, sphere.outer) == (None, None)
 
 

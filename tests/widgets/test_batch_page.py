@@ -25,7 +25,7 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
-from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.services.score.score import ScoreSummary
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.batch.page import BatchPage
@@ -114,7 +114,7 @@ class FakeScoring:
         report_progress(0, 1, "Looking")
         self.images = [own.case_id for own in images]
         kinds = (Failure(FailureKind.FRAGMENTED, "in 4 parts"),)
-        return (CaseLook("A_2", (*kinds, Failure(FailureKind.LOW_CONTRAST, "0.4 SD")), None),)
+        return (CaseInspection("A_2", (*kinds, Failure(FailureKind.LOW_CONTRAST, "0.4 SD")), None),)
 
     def saved_figures(self, folder, model):
         return iter(())
@@ -535,7 +535,7 @@ def failure_kinds(panel):
 
 def test_kinds_of_failure_stand_in_the_table_when_the_run_ends(qtbot, panel, scoring):
     panel.session.opened = None  # no images: nothing is looked for after the run
-    scoring.looks = (CaseLook("A_2", (Failure(FailureKind.FRAGMENTED, "in 4 parts"),), None),)
+    scoring.looks = (CaseInspection("A_2", (Failure(FailureKind.FRAGMENTED, "in 4 parts"),), None),)
     run(qtbot, panel)
     assert failure_kinds(panel) == ["", "fragmented", ""]
     assert scoring.images is None
@@ -625,7 +625,7 @@ def test_a_clinical_table_shows_coverage_and_its_columns_are_used_once_confirmed
     table = tmp_path / "foreign.csv"
     table.write_text("patient_id,Age (y),menopause\nA_1,41,pre\nA_2,62,post\n")
     page = panel.batch_page
-    look = page.clinical_look
+    look = page.clinical_summary
     page.clinical.setText(str(table))
     qtbot.waitUntil(lambda: bool(look.question.text()))
     assert look.confirm.isVisible()

@@ -110,7 +110,7 @@ def test_a_case_that_is_closed_lacks_nothing_and_a_late_click_does_nothing(qtbot
     refining.session.close_case()
     assert lines(refining) == ()
     page = refining.page
-    refining.before_accept._go_to(gap)
+    refining.accept_checks._go_to(gap)
     assert refining.page == page
 
 
@@ -142,7 +142,7 @@ def test_a_question_in_the_fold_comes_out_of_it(qtbot, refining):
     flow = refining.kinetics.findings
     gap = next(one for one in flow.list_gaps() if one.contradicts)
     assert gap.field == "side"
-    refining.before_accept._go_to(gap)
+    refining.accept_checks._go_to(gap)
     assert refining.findings_page.place == LESION
     box = refining.findings_page.findChild(QComboBox, "findings_answer_side_1")
     qtbot.waitUntil(lambda: box.isVisibleTo(refining.findings_page))

@@ -12,7 +12,6 @@ from napari_mamamia.widgets.base.layers import (
     array_of,
     case_layer,
     case_of,
-    doubt_layer,
     find_layer,
     find_layers,
     map_layer,
@@ -21,6 +20,7 @@ from napari_mamamia.widgets.base.layers import (
     subtraction_layer,
     tag_for,
     tag_of,
+    uncertainty_layer,
 )
 
 # x to posterior, y to superior, z to the right: sagittal slices, all axes permuted and flipped
@@ -166,7 +166,7 @@ def test_no_image_layer_writes_depths_that_would_hide_the_masks_above_it(either_
     made = (
         case_layer(either_case, (0, 100)),
         subtraction_layer(tag, volume, (0, 100)),
-        doubt_layer(tag, volume),
+        uncertainty_layer(tag, volume),
         map_layer(tag, volume, (0, 1), "grey", [(0, 0, 0, 1), (1, 1, 1, 1)]),
     )
     assert {Layer.create(*layer).blending for layer in made} == {

@@ -157,7 +157,7 @@ def test_the_key_gives_the_breast_of_the_chosen_lesion_its_category(qtbot, findi
 def test_what_is_missing_is_told_as_a_case_is_accepted_and_holds_nobody(qtbot, findings, world):
     describe_mass(findings)
     gone = []
-    findings.before_accept.accept(lambda: gone.append(1))
+    findings.accept_checks.accept(lambda: gone.append(1))
     assert gone == [1]
     assert "A_1 is accepted. Missing:" in findings.header.message.text()
     assert "Mass: margin (lesion 1)" in missing(findings.findings_page.form)

@@ -7,7 +7,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.services.case.hanging import HangingStep, read_wishes
+from napari_mamamia.services.case.hanging import HangingStep, read_hanging_settings
 from napari_mamamia.services.case.prior import PriorExam
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
@@ -297,8 +297,8 @@ def test_steps_and_grey_are_kept_for_each_reader(qtbot, both, world):
     go(qtbot, both, SIDES)
     both.contrasting.choose("dark tissue")
     kept = dict(world.preferences.view)["hanging Ana"]
-    assert read_wishes(kept).unwanted == {BOTH}
-    assert dict(read_wishes(kept).grey) == {SIDES: "dark tissue"}
+    assert read_hanging_settings(kept).unwanted == {BOTH}
+    assert dict(read_hanging_settings(kept).grey) == {SIDES: "dark tissue"}
     both.session.set_reader("Ben")
     assert both.hanging.plan().steps == (MIP, BOTH, SIDES, LATE)
     both.session.set_reader("Ana")

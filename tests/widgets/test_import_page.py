@@ -21,7 +21,7 @@ from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.check import IdState, ImportCheck
 from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
-from napari_mamamia.services.dicom.look import LookedInto, judge_again, look_at_source
+from napari_mamamia.services.dicom.inspection import InspectedStudies, judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import StudyPreview, part_picture, preview_study
 from napari_mamamia.widgets.base.service_record import ImportServices
 from napari_mamamia.widgets.dicom.page import ImportState
@@ -113,7 +113,7 @@ class FakeImports:
         report_progress(1200, 10_000, "Reading DICOM headers")
         if self.error:
             raise self.error
-        looked = LookedInto(source, source, [study for study, _ in self.looks[source.name]])
+        looked = InspectedStudies(source, source, [study for study, _ in self.looks[source.name]])
         looked.close = self.close
         return looked
 

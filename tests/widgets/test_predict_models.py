@@ -34,11 +34,11 @@ from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.cases import PredictSummary
 from napari_mamamia.services.predict.convert_model import Converted
-from napari_mamamia.services.predict.doubt import DoubtKind
 from napari_mamamia.services.predict.fused_models import FusedSegmenter
 from napari_mamamia.services.predict.model_choice import planned
 from napari_mamamia.services.predict.offers import Offer
 from napari_mamamia.services.predict.predict import SavedPrediction
+from napari_mamamia.services.predict.uncertainty import UncertaintyKind
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.service_record import PredictServices
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -369,7 +369,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
     several.start.click()
     qtbot.waitUntil(lambda: several.doubt.isVisible())
     assert several.doubt.title.text() == "1 doubtful place(s)"
-    several.doubt.kinds.setCurrentIndex(several.doubt.kinds.findData(DoubtKind.VARIANCE))
+    several.doubt.kinds.setCurrentIndex(several.doubt.kinds.findData(UncertaintyKind.VARIANCE))
     qtbot.waitUntil(lambda: "0.25" in several.doubt.list.item(0).text())
     layer = several.window().scene.layer(Role.DOUBT)
     assert "variance" in layer.name
@@ -446,7 +446,7 @@ def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
     world.predict_error = OverLimitError("second should take at most 300 s: allow more")
     several.start.click()
     qtbot.waitUntil(lambda: several.help.isVisible())
-    several.doubt.show_kinds(tuple(DoubtKind), DoubtKind.VARIANCE)
+    several.doubt.show_kinds(tuple(UncertaintyKind), UncertaintyKind.VARIANCE)
     several.doubt.show()
     qtbot.wait(10)
     assert several.area.widget().minimumSizeHint().width() <= several.area.viewport().width()

@@ -25,7 +25,7 @@ from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.grow.grow import AT_LIMIT
-from napari_mamamia.widgets.base.layers import Role, find_line_look
+from napari_mamamia.widgets.base.layers import Role, find_line_style
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.keys.key_choice import remapped
 from napari_mamamia.widgets.refine.numbers import RefineNumbers, ShownNumbers
@@ -466,7 +466,7 @@ def test_a_further_lesion_has_its_own_label_and_leaves_the_first_alone(qtbot, re
     layer = refining.scene.layer(Role.REFINED)
     for painted, other, signs in ((2, 1, ("CCCCCC", "009E73")), (1, 2, ("009E73", "CCCCCC"))):
         labels.activated.emit(painted - 1)
-        look = find_line_look(layer)
+        look = find_line_style(layer)
         assert (look.label, look.colour, look.others.colour) == (painted, "#009E73", "#CCCCCC")
         assert layer.selected_label == painted
         assert layer.get_color(painted)[:3] == pytest.approx((0, 0x9E / 255, 0x73 / 255), abs=0.01)

@@ -15,7 +15,7 @@ from napari_mamamia.services.score.case_facets import (
     case_table,
 )
 from napari_mamamia.services.score.case_findings import with_failures, with_tags
-from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.batch.results_cohort import CohortTab, page_of
@@ -72,7 +72,7 @@ def table_of(rows, cohort=None):
 
 def failed(case_id, *kinds):
     failures = tuple(Failure(kind, f"{kind.value}, 3 mm3") for kind in kinds)
-    return CaseLook(case_id, failures, None)
+    return CaseInspection(case_id, failures, None)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ WIDTHS = {9: (640, 750, 1800, 640, 1100), 14: (900, 1100, 1800), 18: (1000, 1800
 
 @pytest.mark.parametrize("points", WIDTHS)
 def test_title_and_choices_are_whole_words_in_any_width(qtbot, panel, points):
-    """Beside the open work list they read "any statu" and "12 case(s), 12 scored, 0 wit"."""
+    """SiblingFiles the open work list they read "any statu" and "12 case(s), 12 scored, 0 wit"."""
     panel.setStyleSheet(f"QWidget {{ font-size: {points}pt; }}")
     title = "net · profile clinical · 4 case(s), 4 scored, 0 without a score"
     panel.cases.show_table(table_of(ROWS, COHORT), title)

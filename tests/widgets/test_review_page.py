@@ -31,25 +31,25 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Measure, Term
 from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
 from napari_mamamia.io.review import keys
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import read_study
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review import plan_study
-from napari_mamamia.services.review.desk import StudyDesk, open_desk
-from napari_mamamia.services.review.desk_records import StudyLook, leave_out_unseen
+from napari_mamamia.services.review.client import StudyClient, open_client
+from napari_mamamia.services.review.client_records import StudySnapshot, leave_out_unseen
 from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.signing import Signable, SigningLook, look_at_signing
+from napari_mamamia.services.review.signing import Signable, SigningStatus, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
-from napari_mamamia.widgets.review.page import MoreLook, ReviewPage, describe_waiting
+from napari_mamamia.widgets.review.page import ExtraSnapshot, ReviewPage, describe_waiting
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import ActiveClock
@@ -96,7 +96,7 @@ def at_work(qtbot, dock, world, folder, monkeypatch):
 
     def begin(who="Ana", at=folder):
         dock.open_study(at, who)
-        qtbot.waitUntil(lambda: dock.review_flow.desk is not None)
+        qtbot.waitUntil(lambda: dock.review_flow.client is not None)
         return dock
 
     yield begin
@@ -114,9 +114,9 @@ def test_a_name_that_is_remembered_is_proposed_and_not_taken(qtbot, dock, world,
     dock.open_study(folder)
     page, before = dock.review_page, world.preferences
     qtbot.waitUntil(lambda: page.who.count() > 0)
-    assert (page.who.currentText(), dock.review_flow.desk) == ("Ana", None)
+    assert (page.who.currentText(), dock.review_flow.client) == ("Ana", None)
     page.begin.click()
-    qtbot.waitUntil(lambda: dock.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: dock.review_flow.client is not None)
     assert world.preferences == before
     assert dock.session.reader == "ana"
     assert dock.session.blinding == ALL_HIDDEN
@@ -141,16 +141,16 @@ def test_a_name_of_somebody_else_is_not_taken_for_one_of_the_study(qtbot, dock, 
     page = dock.review_page
     qtbot.waitUntil(lambda: page.who.count() == 4)
     assert page.who.currentText() == ""
-    assert dock.review_flow.desk is None
+    assert dock.review_flow.client is None
     page.begin.click()
-    assert dock.review_flow.desk is None
+    assert dock.review_flow.client is None
 
 
 def test_a_blind_study_is_refused_where_cases_were_open(qtbot, opened, folder):
     before = opened.session.case
     opened.open_study(folder, "Ana")
     qtbot.waitUntil(lambda: "Start a new window" in opened.header.message.text())
-    assert opened.review_flow.desk is None
+    assert opened.review_flow.client is None
     assert opened.session.blinding == NOT_BLIND
     assert opened.session.case is before
     assert opened.session.study == ""
@@ -234,7 +234,7 @@ def test_a_case_without_a_lesion_is_handed_in_without_a_mask_once_that_is_said(q
     assert view.missing.text() == "Missing: a mask"
     view.empty.click()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
-    state = dock.review_flow.desk.session.refresh()
+    state = dock.review_flow.client.session.refresh()
     reading = next(one for one in state.case(first.task.case).readings if one.reader == "ana")
     assert (reading.state, reading.mask) == (CaseState.READ, "")
 
@@ -288,7 +288,7 @@ def test_a_case_that_is_put_back_leaves_the_screen(qtbot, at_work):
 
 
 def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folder, tmp_path):
-    other = StudyDesk(folder, "Ana", tmp_path / "elsewhere")
+    other = StudyClient(folder, "Ana", tmp_path / "elsewhere")
     other.store._host = "elsewhere"
     for task, _reading in other.session.queue():
         other.take(task)
@@ -310,9 +310,9 @@ def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_hand
     ]
     dock = at_work()
     first = take(qtbot, dock)
-    desk, view = dock.review_flow.desk, dock.review_page.form
-    desk.form = replace(FORM, fields=(*FORM.fields, *fields))
-    view.set_form(desk.form)
+    client, view = dock.review_flow.client, dock.review_page.form
+    client.form = replace(FORM, fields=(*FORM.fields, *fields))
+    view.set_form(client.form)
     choose(view, "review_answer_lesion", 2)
     draw(qtbot, dock, np.s_[1:3, 2:4, 2:4])
     qtbot.waitUntil(lambda: view.findChild(QLineEdit, "review_answer_vol_1") is not None)
@@ -322,13 +322,15 @@ def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_hand
     dock.review_flow.accept()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
     reading = next(
-        one for one in desk.session.refresh().case(first.task.case).readings if one.reader == "ana"
+        one
+        for one in client.session.refresh().case(first.task.case).readings
+        if one.reader == "ana"
     )
     record = json.loads(reading.answers)
     assert float(record["vol@1"]["number"]) == pytest.approx(8 * grid.voxel_volume_mm3)
     assert record["long@1"]["number"] == "7"
     assert record["@computed"] == ["vol@1"]
-    other = StudyDesk(folder, "Ana", tmp_path / "elsewhere")
+    other = StudyClient(folder, "Ana", tmp_path / "elsewhere")
     shown = other.take(first.task).draft.answers
     assert shown["lesion"] == "no"
     assert shown["long@1"]["number"] == "7"
@@ -340,13 +342,13 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     page = ReviewPage()
     qtbot.addWidget(page)
     page.tabs.setStyleSheet("QTabBar::tab { padding: 4px; }")  # as napari has some
-    look = StudyLook("T", "Ana", (), NOT_BLIND, 3, 1, 1, ())
-    page.show_look(look, MoreLook(SigningLook("", counts=False, things=())))
+    look = StudySnapshot("T", "Ana", (), NOT_BLIND, 3, 1, 1, ())
+    page.show_look(look, ExtraSnapshot(SigningStatus("", counts=False, things=())))
     page.show()
     before = page.tabs.tabRect(2).width()
     page.hide()
     thing = Signable("c0001", "A_1", Meaning.AUTHOR, "A_1 · your reading")
-    page.show_look(look, MoreLook(SigningLook("", counts=False, things=(thing,))))
+    page.show_look(look, ExtraSnapshot(SigningStatus("", counts=False, things=(thing,))))
     page.show()
     assert page.tabs.tabText(2) == "Sign (1)"
     grown = page.fontMetrics().horizontalAdvance(" (1)")
@@ -368,7 +370,7 @@ def test_next_case_is_bright_only_while_there_is_one_and_else_what_to_do_is_said
 ):
     view = ReadingView(FormView())
     qtbot.addWidget(view)
-    look = StudyLook("T", "Ana", (), NOT_BLIND, n_tasks, n_read, n_ready, ())
+    look = StudySnapshot("T", "Ana", (), NOT_BLIND, n_tasks, n_read, n_ready, ())
     for showing in (lambda: view.show_look(look), lambda: view.show_task(None, note="put back")):
         showing()
         assert view.next.isEnabled() is bool(n_ready)
@@ -382,7 +384,7 @@ def test_next_case_is_bright_only_while_there_is_one_and_else_what_to_do_is_said
 def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
     view = ReadingView(FormView())
     qtbot.addWidget(view)
-    seen = StudyLook("T", "Ana", (), NOT_BLIND, 3, 1, 2, ())
+    seen = StudySnapshot("T", "Ana", (), NOT_BLIND, 3, 1, 2, ())
     view.show_look(leave_out_unseen(seen))
     assert view.left.isHidden()
     assert view.progress.isHidden()
@@ -423,10 +425,10 @@ def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_i
     draw(qtbot, dock, one, other)
     qtbot.waitUntil(lambda: form.findChild(QLineEdit, "review_answer_note_2") is not None)
     form.give(Answer("note", ("the small one",), Place(FieldScope.LESION, "2")))
-    desk = dock.review_flow.desk
+    client = dock.review_flow.client
 
     def kept():
-        return desk.files.read_draft(taken.task, taken.round).answers
+        return client.files.read_draft(taken.task, taken.round).answers
 
     # What a killed window leaves: which voxels are lesion 2, on this computer.
     qtbot.waitUntil(lambda: "note@2" in kept())
@@ -442,7 +444,7 @@ def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_i
     away.rename(folder)
     dock.review_flow.look()
     qtbot.waitUntil(lambda: not dock.review_page.waiting.text())
-    state = desk.session.refresh()
+    state = client.session.refresh()
     reading = next(one for one in state.case(taken.task.case).readings if one.reader == "ana")
     record = json.loads(reading.answers)
     assert record["note@2"] == {"text": "the small one"}
@@ -459,7 +461,7 @@ def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_
     box.setCurrentIndex(2)
     box.activated.emit(2)
     dock.review_flow.close()
-    again = open_desk(folder, "Ana").desk.take_next()
+    again = open_client(folder, "Ana").client.take_next()
     assert again.task == taken.task
     assert again.draft.answers["lesion"] == "no"
 
@@ -468,17 +470,17 @@ def test_closing_waits_shortly_for_a_share_that_hangs_and_says_that_all_is_kept(
     qtbot, at_work, monkeypatch
 ):
     dock = at_work()
-    desk, ends, said = dock.review_flow.desk, threading.Event(), []
+    client, ends, said = dock.review_flow.client, threading.Event(), []
     monkeypatch.setattr(flow, "_CLOSING_S", (0.01, 0.01))
-    close = desk.close
-    monkeypatch.setattr(desk, "close", lambda: (ends.wait(), close()))
+    close = client.close
+    monkeypatch.setattr(client, "close", lambda: (ends.wait(), close()))
     dock.notifier.said.connect(lambda _level, text: said.append(text))
     dock.review_flow.close()
     ends.set()
     assert "its folder does not answer yet" in said[0]
     assert "was left before its folder answered" in said[1]
     qtbot.waitUntil(lambda: not dock.jobs.is_running("review end"))
-    assert dock.review_flow.desk is None
+    assert dock.review_flow.client is None
 
 
 @pytest.fixture
@@ -551,7 +553,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once
-    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea", passphrase="three small words"))
+    look = look_at_signing(StudyClient(tmp_path / "NEW", "Lea", passphrase="three small words"))
     assert (look.digits, look.counts) == (short_key(study.lead_keys[0].key), True)
     frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)
@@ -723,7 +725,7 @@ def test_the_page_and_the_command_freeze_the_same_study(
         box.click()
     for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL, Hidden.SITE):
         plan.hidden[part].click()
-    usual = plan_study.StudyWish(None, "", StudyPeople((), ()))
+    usual = plan_study.StudySetup(None, "", StudyPeople((), ()))
     same = [
         one.name
         for one in fields(usual)
@@ -762,9 +764,9 @@ def test_the_page_and_the_command_freeze_the_same_study(
 def agreed(folder, tmp_path):
     """The study after Ana and Ben handed the first case in without a lesion."""
     for who in ("Ana", "Ben"):
-        desk = StudyDesk(folder, who, tmp_path / who)
-        desk.hand_in(desk.take(Task(who.lower(), "c0001")), None, Draft())()
-        desk.close()
+        client = StudyClient(folder, who, tmp_path / who)
+        client.hand_in(client.take(Task(who.lower(), "c0001")), None, Draft())()
+        client.close()
     return folder
 
 
@@ -860,7 +862,7 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     qtbot.waitUntil(lambda: signing.which.count() == 1)
     (ended,) = [one.ended for one in ana.refresh().keys if one.reader == "ana"]
     assert ended.endswith(": laptop stolen")
-    signing.show_look(SigningLook(digits, counts=False, things=(), ended=ended))
+    signing.show_look(SigningStatus(digits, counts=False, things=(), ended=ended))
     assert "Make a new key" in signing.key.text()
     assert not signing._making.isHidden()
     assert not signing.passphrase.isEnabled()
@@ -881,9 +883,9 @@ def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):
     qtbot.addWidget(view)
     view.show()
     assert not view.make.isVisible()
-    view.show_look(SigningLook("1234 5678", counts=True, things=()))
+    view.show_look(SigningStatus("1234 5678", counts=True, things=()))
     assert not view.make.isVisible()
-    view.show_look(SigningLook("", counts=False, things=()))
+    view.show_look(SigningStatus("", counts=False, things=()))
     assert view.make.isVisible()
 
 
@@ -903,7 +905,7 @@ def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_t
     qtbot, at_work, agreed
 ):
     signing = at_work("Lea", agreed).review_page.signing
-    look = SigningLook("1234", counts=True, things=(), waiting=("Ana", "Ben"))
+    look = SigningStatus("1234", counts=True, things=(), waiting=("Ana", "Ben"))
     signing.show_look(look)
     signing.digits.setText("8369 d22f")
     signing.word.setText("three small words")

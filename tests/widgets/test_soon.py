@@ -9,12 +9,12 @@ from qtpy.QtCore import QEvent, QObject, QTimer
 from qtpy.QtWidgets import QApplication
 from tests.source import SOURCE
 
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 
 COLLECTED = """
 import gc, threading
 from qtpy.QtWidgets import QApplication, QWidget
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_soon
 application = QApplication([])
 gc.disable()
 called = []
@@ -41,7 +41,7 @@ print("whole", flush=True)
 @pytest.mark.parametrize("after_ms", [0, 20])
 def test_it_is_called_once_and_not_at_once(qtbot, after_ms):
     owner, calls = QObject(), []
-    call_soon(owner, lambda: calls.append(True), after_ms=after_ms)
+    call_later(owner, lambda: calls.append(True), after_ms=after_ms)
     assert not calls
     qtbot.waitUntil(lambda: calls == [True])
     qtbot.waitUntil(lambda: not owner.findChildren(QTimer))
@@ -50,8 +50,8 @@ def test_it_is_called_once_and_not_at_once(qtbot, after_ms):
 
 def test_it_is_not_called_for_an_owner_that_is_gone(qtbot):
     owner, other, calls = QObject(), QObject(), []
-    call_soon(owner, lambda: calls.append("gone"))
-    call_soon(other, lambda: calls.append("there"))
+    call_later(owner, lambda: calls.append("gone"))
+    call_later(other, lambda: calls.append("there"))
     owner.deleteLater()
     QApplication.sendPostedEvents(owner, QEvent.Type.DeferredDelete)
     qtbot.waitUntil(lambda: bool(calls))

@@ -46,12 +46,12 @@ def take_case(panel):
 def begin(panel):
     """Describe the smaller lesion, make it the larger one, and die before anything is saved."""
     taken = take_case(panel)
-    form, desk = panel.review_page.form, panel.review_flow.desk
+    form, client = panel.review_page.form, panel.review_flow.client
     draw(panel, LARGE, SMALL)
     wait(lambda: form.findChild(QWidget, "review_answer_shape_2") is not None)
     form.give(Answer("lesion", ("yes",)))
     form.give(Answer("shape", ("irr",), Place(FieldScope.LESION, "2")))
-    wait(lambda: "shape@2" in desk.files.read_draft(taken.task, taken.round).answers)
+    wait(lambda: "shape@2" in client.files.read_draft(taken.task, taken.round).answers)
     draw(panel, LARGE, GROWN)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -84,7 +84,7 @@ def main():
     viewer.window.resize(1280, 720)
     panel = show_dock(viewer, "Review")
     panel.open_study(Path(study), name)
-    wait(lambda: panel.review_flow.desk is not None)
+    wait(lambda: panel.review_flow.client is not None)
     if act == "begin":
         begin(panel)
     finish(panel, picture)

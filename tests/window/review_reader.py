@@ -238,11 +238,11 @@ def main():
     panel = show_dock(viewer, "Review")
     panel.open_study(Path(study), name)
     page = panel.review_page
-    wait(lambda: panel.review_flow.desk is not None or page.secret.isVisible())
-    if panel.review_flow.desk is None:  # the person has a key that counts
+    wait(lambda: panel.review_flow.client is not None or page.secret.isVisible())
+    if panel.review_flow.client is None:  # the person has a key that counts
         page.secret.setText("three small words")
         click(panel, "review_begin")
-    wait(lambda: panel.review_flow.desk is not None)
+    wait(lambda: panel.review_flow.client is not None)
     for act in acts:
         what, _, value = act.partition(":")
         if what == "read":

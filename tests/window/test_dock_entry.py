@@ -15,7 +15,7 @@ from qtpy.QtCore import QEvent
 from qtpy.QtWidgets import QApplication, QDockWidget, QLabel
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.dock import entry, place
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import dock_of
@@ -47,7 +47,7 @@ def choose(qtbot, menu_item):
     def click(viewer, page):
         done = []
         item = menu_item(viewer, "MAMA-MIA", page)
-        call_soon(viewer.window._qt_window, lambda: (item.trigger(), done.append(True)))
+        call_later(viewer.window._qt_window, lambda: (item.trigger(), done.append(True)))
         qtbot.waitUntil(lambda: bool(done))
         qtbot.wait(60)
 
@@ -203,7 +203,7 @@ def test_docks_that_other_code_takes_away_at_any_turn_take_the_wish_back(
 @pytest.mark.parametrize("number", TURNS)
 def test_a_further_click_at_any_turn_shows_its_page(qtbot, window, choose, at_turn, number):
     asked = []
-    at_turn(number, lambda: asked.append(entry.show_soon(window, "Predict")))
+    at_turn(number, lambda: asked.append(entry.show_later(window, "Predict")))
     choose(window, "Score")
     qtbot.waitUntil(lambda: bool(asked))
     panel = wait_for_panel(qtbot, window)
@@ -374,7 +374,7 @@ def test_it_comes_and_opens_a_folder_where_napari_cannot_write_its_settings(
 
     with monkeypatch.context() as read_only, qtbot.captureExceptions() as errors:
         read_only.setattr(type(get_settings()), "_maybe_save", refuse)
-        call_soon(window.window._qt_window, lambda: entry.show_soon(window, "Score"))
+        call_later(window.window._qt_window, lambda: entry.show_later(window, "Score"))
         qtbot.waitUntil(lambda: bool(waiting_words(window)))
         gate.set()
         panel = wait_for_panel(qtbot, window)
@@ -410,7 +410,7 @@ def test_other_docks_and_an_open_case_are_as_they_were(qtbot, window, gate, choo
 
 def test_the_command_import_shows_its_page(qtbot, window, gate):
     command = get_app_model().commands.execute_command
-    call_soon(window.window._qt_window, lambda: command("napari-mamamia.import_dicom"))
+    call_later(window.window._qt_window, lambda: command("napari-mamamia.import_dicom"))
     qtbot.waitUntil(lambda: bool(waiting_words(window)))
     assert waiting_words(window)
     gate.set()
@@ -425,7 +425,7 @@ NO_WINDOW = "expected napari's window for the panel of MAMA-MIA, but there is no
 @pytest.mark.parametrize("viewer", [None, ViewerModel()])
 def test_where_there_is_no_window_it_says_so(qapp, viewer):
     with pytest.raises(MamamiaError, match=NO_WINDOW):
-        entry.show_soon(viewer, "Score")
+        entry.show_later(viewer, "Score")
     assert not [one for one in QApplication.allWidgets() if isinstance(one, MamamiaDock)]
 
 

@@ -23,13 +23,13 @@ from napari_mamamia.widgets.base.layers import (
     Role,
     agreement_layer,
     class_map_layer,
-    doubt_layer,
     map_layer,
     marks_layer,
     mask_layer,
     subtraction_layer,
     tag_for,
     tag_of,
+    uncertainty_layer,
 )
 from napari_mamamia.widgets.viewer.layer_stack import create_layer
 from napari_mamamia.widgets.viewer.pane import PaneKind
@@ -299,7 +299,7 @@ def all_overlays():
     yield class_map_layer(tag, small, classes, "curve")
     for dtype in (np.float32, np.int16):
         yield subtraction_layer(tag, real.astype(dtype), (1.0, 4.0))
-    yield doubt_layer(tag, real.astype(np.float32))
+    yield uncertainty_layer(tag, real.astype(np.float32))
     yield map_layer(tag, real.astype(np.float32), (0.0, 2.0), "ramp", [(0, 0, 0, 1), (1, 1, 1, 1)])
 
 
@@ -311,7 +311,7 @@ def test_a_spare_layer_is_what_a_new_one_would_be(qtbot, window, docked):
     spares = docked.scene.stack.spares
     names = (*LAYER, "translate", "scale", "units", "axis_labels", "colormap", "extent", "features")
     for made in all_overlays():
-        spares.stock_soon()
+        spares.stock_later()
         qtbot.waitUntil(lambda: ("image", 3) in spares._ready and ("labels", 3) in spares._ready)
         spare, new = spares.take(made, unstyled), create_layer(made)
         assert spares.take(made, unstyled) is None

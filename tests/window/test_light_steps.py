@@ -306,7 +306,7 @@ def test_a_mask_in_a_layer_made_ahead_is_sliced_for_the_place_on_screen(shared_d
     scene.show_case(FIRST, (0.0, 900.0))
     viewer.dims.set_current_step(1, 7)
     spares = scene.stack.spares
-    spares.stock_soon()
+    spares.stock_later()
     qtbot.waitUntil(lambda: ("labels", 3) in spares._ready)
     spare = spares._ready["labels", 3]
     state, taken = spare._slicing_state, []

@@ -10,11 +10,11 @@ from qtpy.QtWidgets import QApplication
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.labels import trim_contours
-from napari_mamamia.widgets.adapter.outlines import LineLook, draw_smooth_outlines
+from napari_mamamia.widgets.adapter.outlines import LineStyle, draw_smooth_outlines
 from napari_mamamia.widgets.base.layers import (
     LayerTag,
     Role,
-    find_line_look,
+    find_line_style,
     mark_painted,
     mask_layer,
     style_mask,
@@ -94,7 +94,7 @@ def viewer(viewer_of_module):
 
 
 def test_a_disc_has_a_smooth_line_where_it_ends_readable_on_any_grey(viewer):
-    stage = Stage(viewer, LineLook(GREEN))
+    stage = Stage(viewer, LineStyle(GREEN))
     for grey in (0, 128, 255):
         stage.grey.data = np.full((3, 80, 100), grey, np.uint8)
         picture = stage.picture()
@@ -112,7 +112,7 @@ def test_a_disc_has_a_smooth_line_where_it_ends_readable_on_any_grey(viewer):
 
 
 def test_the_line_follows_the_layers_eye_opacity_fill_slice_and_data(viewer):
-    stage = Stage(viewer, LineLook(GREEN))
+    stage = Stage(viewer, LineStyle(GREEN))
 
     def n_green():
         return int(is_colour(stage.picture(), GREEN).sum())
@@ -145,7 +145,7 @@ def test_the_line_follows_the_layers_eye_opacity_fill_slice_and_data(viewer):
 
 
 def test_dashes_leave_gaps_through_which_what_lies_below_is_seen(viewer):
-    stage = Stage(viewer, LineLook(GREEN, stroke=10, period=20))
+    stage = Stage(viewer, LineStyle(GREEN, stroke=10, period=20))
     stage.grey.data = np.full((3, 80, 100), 255, np.uint8)
     picture = stage.picture()
     whole = 2 * np.pi * RADIUS * stage.zoom * 2.0
@@ -156,7 +156,7 @@ def test_dashes_leave_gaps_through_which_what_lies_below_is_seen(viewer):
 
 
 def test_a_mask_that_is_no_ones_keeps_naparis_own_contour(viewer):
-    smooth = is_colour(Stage(viewer, LineLook(GREEN)).picture(), GREEN).sum()
+    smooth = is_colour(Stage(viewer, LineStyle(GREEN)).picture(), GREEN).sum()
     viewer.layers.clear()
     assert is_colour(Stage(viewer, None).picture(), GREEN).sum() > 1.5 * smooth
 
@@ -170,7 +170,7 @@ def test_the_painted_lesion_is_told_from_the_others_by_colour_dashes_and_width(v
     for label, column in ((1, 22), (2, 50), (5, 78)):
         volume[1][np.hypot(rows - 40, columns - column) <= 10] = label
     tag = LayerTag("A_1", Role.REFINED, Grid((3, 80, 100), np.eye(4)))
-    draw_smooth_outlines(main_view(viewer), find_line_look)
+    draw_smooth_outlines(main_view(viewer), find_line_style)
     mask = create_layer(mask_layer(tag, volume))
     style_mask(mask)
     viewer.add_layer(mask)

@@ -517,7 +517,9 @@ def test_no_layer_of_a_hidden_role_is_made_by_whoever_tries(blind):
     with pytest.raises(HiddenError):
         blind.scene.overlays.show_agreement(tag_for(case, Role.AGREEMENT), mask)
     with pytest.raises(HiddenError):
-        blind.scene.overlays.show_doubt(tag_for(case, Role.DOUBT), mask.astype(float), "x", 1.0)
+        blind.scene.overlays.show_uncertainty(
+            tag_for(case, Role.DOUBT), mask.astype(float), "x", 1.0
+        )
     assert leaks(blind) == []
 
 

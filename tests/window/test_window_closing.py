@@ -32,7 +32,7 @@ def stroke(panel, place):
     panel.show_page("Refine")
     panel.painting.set_tool(PaintTool.SPHERE)
     mask = panel.editing.mask
-    assert panel.painting._try_work(mask.mend_layer)
+    assert panel.painting._try_work(mask.repair_layer)
     mask.press(place, panel.painting.brush_for(False, False))
     mask.release()
 

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.phantom import PhantomSpec, Side, TumourSpec, make_phantom
-from napari_mamamia.services.case.hanging import HangingStep, HangingWishes
+from napari_mamamia.services.case.hanging import HangingSettings, HangingStep
 from napari_mamamia.widgets.base.layers import Role, find_layer
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.viewer.pane_sides import find_across, mirror_mm, side_of
@@ -227,7 +227,7 @@ def test_only_a_hand_changes_the_share_of_the_main_view(qtbot, hung):
     go(qtbot, hung, SIDES)
     assert outer.sizes()[0] == pytest.approx(moved[0], abs=outer.width() / 100 + 1)
     hung.hanging.leave()
-    hung.hanging._remember_wishes(HangingWishes())
+    hung.hanging._remember_hanging(HangingSettings())
 
 
 @pytest.mark.night

@@ -84,10 +84,10 @@ def test_a_study_s_name_stays_in_its_window(
     page = docked.review_page
     qtbot.waitUntil(lambda: page.who.count() == 4)
     # The name of who was here last is proposed, and nobody sits down by it.
-    assert (page.who.currentText(), docked.review_flow.desk) == ("Ana", None)
+    assert (page.who.currentText(), docked.review_flow.client) == ("Ana", None)
     page.who.setCurrentText("Ben")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: docked.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: docked.review_flow.client is not None)
     assert docked.session.reader == "ben"
     picture(window, "names-study")
     assert load_preferences().reader == "Ana"
@@ -107,7 +107,7 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     qtbot.waitUntil(page.secret.isVisible)
     picture(window, "names-key")
     assert "without it" in page.why_key.text()
-    assert docked.review_flow.desk is None
+    assert docked.review_flow.client is None
     page.secret.setText("not these words")
     control(docked, "review_begin")
     qtbot.waitUntil(lambda: "got another one" in page.why_key.text())
@@ -115,6 +115,6 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     picture(window, "names-key-wrong")
     page.secret.setText("three small words")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: docked.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: docked.review_flow.client is not None)
     assert docked.session.reader == "lea"
     picture(window, "names-key-right")

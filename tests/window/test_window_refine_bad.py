@@ -39,7 +39,7 @@ def stroke(panel, place=None):
     """Paint one sphere as a press of the mouse does."""
     panel.painting.set_tool(PaintTool.SPHERE)
     mask = panel.editing.mask
-    assert panel.painting._try_work(mask.mend_layer)
+    assert panel.painting._try_work(mask.repair_layer)
     mask.press(place or middle(panel), panel.painting.brush_for(False, False))
     mask.release()
 

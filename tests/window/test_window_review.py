@@ -30,13 +30,13 @@ from napari_mamamia.core.review import ReadingMode, StudyPlan
 from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.io.files import user_folders
 from napari_mamamia.io.review import share
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 from napari_mamamia.widgets.base.layers import Role
@@ -106,7 +106,7 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     picture(window, "review-entry")
     page.who.setCurrentText("Ana López")
     control(panel, "review_begin")
-    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
     assert panel.session.blinding == ALL_HIDDEN
     assert "0 of 3 read" in page.reading.left.text()
     picture(window, "review-begun")
@@ -163,20 +163,20 @@ class SilentShare:
         self._is_silent = threading.Event()
         self.asked_here = []
         os.mkfifo(pipe)
-        send, run = share.Share._send_errand, share._Errand.run
+        send, run = share.Share._start_background_task, share._BackgroundTask.run
 
         def send_watched(door, work, wait_s):
             if threading.current_thread() is threading.main_thread():
                 self.asked_here.append(door.place)
             return send(door, work, wait_s)
 
-        def run_silent(errand):
-            if self._is_silent.is_set() and errand.place == self._folder:
+        def run_silent(background_task):
+            if self._is_silent.is_set() and background_task.place == self._folder:
                 os.close(os.open(pipe, os.O_RDONLY))
-            run(errand)
+            run(background_task)
 
-        monkeypatch.setattr(share.Share, "_send_errand", send_watched)
-        monkeypatch.setattr(share._Errand, "run", run_silent)
+        monkeypatch.setattr(share.Share, "_start_background_task", send_watched)
+        monkeypatch.setattr(share._BackgroundTask, "run", run_silent)
 
     def fall_silent(self):
         self._is_silent.set()
@@ -201,7 +201,7 @@ def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_t
 ):
     panel, page = docked, docked.review_page
     panel.open_study(study, "Ana López")
-    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
     control(panel, "review_next")
     qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
     first = panel.review_flow.reading.taken
@@ -237,7 +237,7 @@ def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_t
     assert "was left before its folder answered" in left
     assert silent.asked_here == []
     silent.answer_again()
-    again = StudyDesk(study, "Ana López", user_folders.review_folder())
+    again = StudyClient(study, "Ana López", user_folders.review_folder())
     assert again.take_next().task == second.task
     assert again.files.read_draft(second.task, second.round).answers["lesion"] == "no"
     (mine,) = [one for _, one in again.session.queue() if one.state is CaseState.READ]
@@ -251,8 +251,8 @@ def read_all(study, home, who, places, more=(), **answers):
 
     A_2 has the boxes `more`, too, and these answers.
     """
-    desk = StudyDesk(study, who, home)
-    while (taken := desk.take_next()) is not None:
+    client = StudyClient(study, who, home)
+    while (taken := client.take_next()) is not None:
         case = load_case(open_data_set(taken.data_set).data_set.case(taken.case_id))
         mask = np.zeros(case.grid.shape, bool)
         for box in (places[taken.case_id], *(more if taken.case_id == "A_2" else ())):
@@ -261,8 +261,8 @@ def read_all(study, home, who, places, more=(), **answers):
         path = home / f"{taken.case_id}.nii.gz"
         write_mask(Mask(case.grid, mask, Provenance(taken.case_id, Maker.READER, who)), path)
         saved = (path, hashlib.sha256(path.read_bytes()).hexdigest())
-        desk.hand_in(taken, saved, Draft(said, 60))()
-    desk.close()
+        client.hand_in(taken, saved, Draft(said, 60))()
+    client.close()
 
 
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
@@ -281,7 +281,7 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     read_all(study, tmp_path / "ben", "Ben Beck", same | {"A_2": WIDE}, (SPECK,), **of_ben)
     panel, page = docked, docked.review_page
     panel.open_study(study, "Jo Judge")
-    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
     view = page.judging
     assert view.queue.item(0).text().startswith("A_2 · Dice 0.")
     assert view.queue.count() == 3
@@ -412,7 +412,7 @@ def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     panel, page = docked, docked.review_page
     numbers = {f"case-000{n}" for n in (1, 2, 3)}
     panel.open_study(study, "Ana López")
-    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
     require_no_site(window)
     control(panel, "review_next")
     qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
@@ -436,7 +436,7 @@ def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     # What goes wrong names files, and files have the names of cases.
     third = (numbers - {first, panel.session.case_id}).pop()
     whole = next(
-        one for one in panel.review_flow.desk.whole.cases if f"case-{one.key[1:]}" == third
+        one for one in panel.review_flow.client.whole.cases if f"case-{one.key[1:]}" == third
     )
     (root / "images" / whole.case_id / f"{whole.case_id}_0002.nii.gz").unlink()
     said = []

@@ -95,13 +95,13 @@ def convert(
     The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
     is opened in a closed room (bubblewrap), and only its numbers come out.
     """
-    from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
+    from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
     from napari_mamamia.services.predict.convert_model import convert_model
 
     refuse_idle(context, OPTIONS)
     entry = find_model(model, registry or default_registry())
-    limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
+    limits = SandboxLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
     job = partial(
         convert_model,
         entry.card,

@@ -1,4 +1,4 @@
-"""`import_dicom`: studies become cases; `look_into_dicom` says before what would become of each."""
+"""`import_dicom`: studies become cases; `inspect_dicom` says before what would become of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -136,7 +136,7 @@ def import_dicom(
     phases
         Keep only these, counted in order of time.
     use, leave_out
-        What counts and what does not, such as ``"series=5,role=water"``; see `look_into_dicom`.
+        What counts and what does not, such as ``"series=5,role=water"``; see `inspect_dicom`.
     clock
         The element that orders the phases, such as "AcquisitionTime"; without it chosen.
     sides
@@ -183,7 +183,7 @@ def import_dicom(
 
 
 @advising_arguments
-def look_into_dicom(
+def inspect_dicom(
     source: PathLike,
     *,
     use: str | Iterable[str] = (),

@@ -15,7 +15,7 @@ from napari_mamamia.services.review.accepted import list_accepted
 from napari_mamamia.services.review.agreement.agree import StudyAgreement, measure_agreement
 from napari_mamamia.services.review.check_study import StudyStatus
 from napari_mamamia.services.review.compare import load_stored_labels
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import read_whole, replay_reading
 from napari_mamamia.services.review.unblinding import require_sight
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ReviewStudy:
         """A row for each case: its state, readings given, how it was decided."""
         import pandas as pd
 
-        state = fold_reading(self._store, read_whole(self._store))
+        state = replay_reading(self._store, read_whole(self._store))
         rows = []
         for view in state.cases:
             decision = view.decision
@@ -135,7 +135,7 @@ class ReviewStudy:
         FormatError
             If a mask is missing or was changed, or the study cannot be read to the end.
         """
-        state = fold_reading(self._store, read_whole(self._store))
+        state = replay_reading(self._store, read_whole(self._store))
         masks = {}
         for case in list_accepted(state).cases:
             labels = load_stored_labels(self._store, case.decision.mask)

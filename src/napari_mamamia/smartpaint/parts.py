@@ -142,7 +142,7 @@ def beyond_line(
     return _make_removal(whole, grid, "the smaller side of the cut")
 
 
-def without_crumbs(
+def without_fragments(
     mask: Bools, grid: Grid, before: Bools | None = None, hold: Hold | None = None
 ) -> Bools:
     """Return the mask without crumbs: tiny parts are gone and tiny holes are filled.

@@ -66,7 +66,7 @@ def report(
     """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv."""
     from napari_mamamia.services.report.printing import require_qt
     from napari_mamamia.services.report.reading import ReportSource
-    from napari_mamamia.services.report.report import ReportWish, report_cases
+    from napari_mamamia.services.report.report import ReportExtras, report_cases
     from napari_mamamia.services.report.structured import DicomChoice
 
     if not dicom and (study is not None or identified or made_by != SegmentMaker.FROM_PROVENANCE):
@@ -85,7 +85,7 @@ def report(
         opened,
         out,
         ReportSource(masks, reader, label),
-        ReportWish(pdf, choice),
+        ReportExtras(pdf, choice),
         case_ids=case or (),
         existing=existing,
     )

@@ -40,7 +40,7 @@ from napari_mamamia.core.review import (
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
     from napari_mamamia.services.review.check_study import Problem
-    from napari_mamamia.services.review.veil import Veil
+    from napari_mamamia.services.review.pseudonymizer import Pseudonymizer
 
 app = Program(
     help="A study that several people read on one shared folder, without a server.",
@@ -151,7 +151,7 @@ def init(
         freeze_study,
         read_lead_keys,
     )
-    from napari_mamamia.services.review.plan_study import StudyWish, describe_draft, plan_study
+    from napari_mamamia.services.review.plan_study import StudySetup, describe_draft, plan_study
 
     if open_ and blind:
         raise typer.BadParameter("expected one of --hide and --not-blind, got both: leave one out")
@@ -159,7 +159,7 @@ def init(
         raise typer.BadParameter(
             f"expected a ratio of 1 or more, or 0 for none, got {volume_ratio:g}: give 1.5"
         )
-    wish = StudyWish(
+    extras = StudySetup(
         data_set,
         name or out.name,
         StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ())),
@@ -181,8 +181,8 @@ def init(
         protocol,
         order,
     )
-    draft = run(partial(plan_study, wish))
-    print("\n".join((f"{wish.name}: mode {wish.mode}", *describe_draft(draft))))
+    draft = run(partial(plan_study, extras))
+    print("\n".join((f"{extras.name}: mode {extras.mode}", *describe_draft(draft))))
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return
@@ -206,8 +206,8 @@ def status(
     from napari_mamamia.services.review import check_study
 
     store = open_study(study, out)
-    veil = _find_veil(store, reader, unblind, passphrase_file, "status")
-    result = run(partial(check_study.find_status, store, veil))
+    pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "status")
+    result = run(partial(check_study.find_status, store, pseudonymizer))
     cells = [
         (
             reader.name,
@@ -254,8 +254,8 @@ def verify(
     from napari_mamamia.services.review import check_study
 
     store = open_study(study, out)
-    veil = _find_veil(store, reader, unblind, passphrase_file, "verify")
-    result = run(partial(check_study.verify_study, store, images, veil))
+    pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "verify")
+    result = run(partial(check_study.verify_study, store, images, pseudonymizer))
     print(
         f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
         f"{result.n_signatures} signature(s), which hold {result.n_sealed} event(s); "
@@ -281,17 +281,17 @@ def audit(
 ) -> None:
     """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
     from napari_mamamia.services.review.audit import save_audit
+    from napari_mamamia.services.review.pseudonymizer import NO_VEIL
     from napari_mamamia.services.review.study_form import load_study_form
-    from napari_mamamia.services.review.veil import NO_VEIL
 
     store = open_study(study, out)
-    veil = NO_VEIL
+    pseudonymizer = NO_VEIL
     if store.study.plan.blinding.hides(Hidden.OTHER_READERS):
         _require_sight(store, reader, unblind, passphrase_file, "audit")
     else:
-        veil = _find_veil(store, reader, unblind, passphrase_file, "audit")
+        pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "audit")
     form = store.read_frozen(load_study_form)
-    save = partial(save_audit, store, veil=veil, form=form)
+    save = partial(save_audit, store, pseudonymizer=pseudonymizer, form=form)
     for path in run(partial(save_there, out, save)):
         print(f"Audit trail: {path}")
 
@@ -446,16 +446,16 @@ def _require_sight(
     require_sight(store, reader, reason, review_folder(), ask, what)
 
 
-def _find_veil(
+def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
-) -> "Veil":
+) -> "Pseudonymizer":
     """Return what is told by numbers, where the site is hidden from who asks."""
-    from napari_mamamia.services.review.veil import NO_VEIL, make_veil
+    from napari_mamamia.services.review.pseudonymizer import NO_VEIL, make_pseudonymizer
 
     if not store.study.hides_site:
         return NO_VEIL
     if not reader:
-        return make_veil(store.study)
+        return make_pseudonymizer(store.study)
     _require_sight(store, reader, reason, passphrase_file, what)
     return NO_VEIL
 

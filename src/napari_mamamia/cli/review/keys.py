@@ -71,16 +71,16 @@ def countersign(
     passphrase_file: PassphraseOption = None,
 ) -> None:
     """Give a lead's word that a key is that reader's; what it signed counts from then on."""
-    from napari_mamamia.services.review import vouching
+    from napari_mamamia.services.review import countersigning
     from napari_mamamia.services.review.look import find_key, find_person
 
     session = _begin_session(study, reader)
     person = find_person(session.state, of)
     public = find_key(session.state, person.reader_id, digits)
     passphrase = read_passphrase(passphrase_file, is_new=False)
-    vouching.countersign(session, person.reader_id, public, passphrase)
+    countersigning.countersign(session, person.reader_id, public, passphrase)
     _end_session(session)
-    print(vouching.describe_word(session.refresh(), public))
+    print(countersigning.describe_word(session.refresh(), public))
 
 
 def revoke(
@@ -102,7 +102,7 @@ def revoke(
     passphrase_file: PassphraseOption = None,
 ) -> None:
     """End a key that was lost or stolen; what is proven to be before goes on counting."""
-    from napari_mamamia.services.review import vouching
+    from napari_mamamia.services.review import countersigning
     from napari_mamamia.services.review.look import find_ending_key, find_person
 
     session = _begin_session(study, reader)
@@ -110,9 +110,9 @@ def revoke(
     public = find_ending_key(session.state, person.reader_id, digits)
     passphrase = read_passphrase(passphrase_file, is_new=False)
     about = (person.reader_id, public, reason, passphrase, since)
-    ending = vouching.revoke(session, *about)
+    ending = countersigning.revoke(session, *about)
     _end_session(session)
-    print(vouching.describe_ending(session.state, public, ending))
+    print(countersigning.describe_ending(session.state, public, ending))
 
 
 def sign(

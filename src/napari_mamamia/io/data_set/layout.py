@@ -42,7 +42,7 @@ _JSON: Final = ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SiblingFiles:
     """What lies beside the images, by case key."""
 
     references: MaskListing | None = None
@@ -51,7 +51,7 @@ class Beside:
     times_s: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def case_of_folder(case_id: str, folder: Path, beside: Beside) -> CaseFiles:
+def case_of_folder(case_id: str, folder: Path, beside: SiblingFiles) -> CaseFiles:
     """Return the case whose phases lie in `folder`; files of another case in it are a problem."""
     own_phases: list[PhaseName] = []
     foreign: list[PhaseName] = []
@@ -70,7 +70,7 @@ def case_of_folder(case_id: str, folder: Path, beside: Beside) -> CaseFiles:
     )
 
 
-def cases_of_flat_folder(folder: Path, beside: Beside) -> list[CaseFiles]:
+def cases_of_flat_folder(folder: Path, beside: SiblingFiles) -> list[CaseFiles]:
     """Return the cases of a folder that holds the phases of all of them directly."""
     by_key: dict[str, list[PhaseName]] = {}
     for name in sorted(list_names(folder)):
@@ -93,7 +93,7 @@ def case_of_file(path: Path) -> CaseFiles:
     """
     phases = tuple(PhaseSource((path,), volume) for volume in range(_count_volumes(path)))
     case = CaseFiles(file_stem(path.name) or path.name, phases)
-    return _with_beside(case, Beside(times_s=times_by_key(path.parent)))
+    return _with_beside(case, SiblingFiles(times_s=times_by_key(path.parent)))
 
 
 def _count_volumes(file: Path) -> int:
@@ -156,7 +156,7 @@ def _checked_for_4d(case: CaseFiles) -> CaseFiles:
     )
 
 
-def _with_beside(case: CaseFiles, beside: Beside) -> CaseFiles:
+def _with_beside(case: CaseFiles, beside: SiblingFiles) -> CaseFiles:
     key = case_key(case.case_id)
     # False sorts first: a file in the case's own letter case goes before its twins.
     infos = sorted(beside.infos.get(key, []), key=lambda file: file.stem != case.case_id)
@@ -291,7 +291,7 @@ def _holds_case_folders(folder: Path) -> bool:
 def _mama_mia(root: Path, case_ids: Iterable[str]) -> DataSet:
     case_ids = tuple(case_ids)
     masks = root / "segmentations"
-    beside = Beside(
+    beside = SiblingFiles(
         references=_masks_of(masks / "expert", case_ids),
         automatic=_masks_of(masks / "automatic", case_ids),
         infos=infos_by_key(root / "patient_info_files"),
@@ -311,7 +311,7 @@ def _nnunet_raw(root: Path, halves: Iterable[str]) -> DataSet:
             phases = filter(None, map(parse_phase_name, list_names(images)))
             case_ids = {phase.case_id for phase in phases}
             labels = _masks_of(root / f"labels{half}", sorted(case_ids))
-            beside = Beside(references=labels, times_s=times_s)
+            beside = SiblingFiles(references=labels, times_s=times_s)
             cases += cases_of_flat_folder(images, beside)
     return _data_set(root, LayoutKind.NNUNET_RAW, cases)
 
@@ -327,7 +327,7 @@ def _case_folder(path: Path) -> DataSet:
     half = path.name.removeprefix(_IMAGES)
     if half in _HALVES:
         return _nnunet_raw(path.parent, [half])
-    cases = cases_of_flat_folder(path, Beside(times_s=times_by_key(path)))
+    cases = cases_of_flat_folder(path, SiblingFiles(times_s=times_by_key(path)))
     return _data_set(path, LayoutKind.CASE_FOLDER, cases)
 
 

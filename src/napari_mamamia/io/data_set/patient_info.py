@@ -28,8 +28,8 @@ class PatientInfo:
     said of the time axis; `series` are the numbers of the series that its phases were imported
     from, `parts` the selectors of their parts; `joined` are the breasts of a case that was joined
     of two stacks, each with its first and last slice. `frame_uid` is the remapped frame of
-    reference that all its images name, else "". `box_doubt` and `times_doubt` are what stands there
-    instead of a usable value, "" if nothing does.
+    reference that all its images name, else "". `box_problem` and `times_problem` hold what
+    was found in place of a usable value, else "".
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -37,8 +37,8 @@ class PatientInfo:
     study_uid: str = ""
     series: tuple[int, ...] = ()
     scan: ScanTiming = field(default_factory=ScanTiming)
-    box_doubt: str = ""
-    times_doubt: str = ""
+    box_problem: str = ""
+    times_problem: str = ""
     parts: tuple[str, ...] = ()
     joined: tuple[tuple[str, int, int], ...] = ()
     frame_uid: str = ""

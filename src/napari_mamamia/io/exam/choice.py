@@ -134,7 +134,7 @@ def choose_acquisition(
         raise CaseError(f"{part.problem}{or_without(without_odd_phases(part))}")
     first, left = _only_one(acquisitions, looks, name)
     broken = [part for part in candidates.parts if part.problem]
-    _require_no_doubt(first, acquisitions, broken, name)
+    _require_no_uncertainty(first, acquisitions, broken, name)
     _require_one_turn(first, candidates.parts)
     if not selection.use:
         _require_no_continuation(first, acquisitions, name)
@@ -233,7 +233,7 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
     ]
 
 
-def _require_no_doubt(
+def _require_no_uncertainty(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
     """Refuse where a part might be a phase of the chosen acquisition, but does not fit.

@@ -115,7 +115,7 @@ class _Place:
     slice: int
 
 
-def repeat_doubt(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return the doubt where two planes of an exam hold the same pixels, None where none do.
 
     Some rows of each plane are compared first, and whole planes only where these agree. Blank

@@ -25,7 +25,7 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_pl
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
-from napari_mamamia.io.exam.doubts import (
+from napari_mamamia.io.exam.inconsistencies import (
     landmark_warnings,
     noise_warnings,
     phase_doubts,

@@ -52,7 +52,9 @@ class Share:
 
     def look(self, work: Callable[[Path], T]) -> T:
         """Return what a short look into the folder gives; see `run`."""
-        return self._send_errand(work, ANSWER_S if self._answer_s is None else self._answer_s)
+        return self._start_background_task(
+            work, ANSWER_S if self._answer_s is None else self._answer_s
+        )
 
     def run(self, work: Callable[[Path], T]) -> T:
         """Return what `work` returns for the folder; what it raises is raised here.
@@ -66,27 +68,29 @@ class Share:
             If there is no sign of life for too long, or an earlier errand still hangs: then at
             once.
         """
-        return self._send_errand(work, FILE_S if self._file_s is None else self._file_s)
+        return self._start_background_task(work, FILE_S if self._file_s is None else self._file_s)
 
-    def _send_errand(self, work: Callable[[Path], T], wait_s: float) -> T:
+    def _start_background_task(self, work: Callable[[Path], T], wait_s: float) -> T:
         current = threading.current_thread()
-        if isinstance(current, _Errand) and current.place == self.place:
+        if isinstance(current, _BackgroundTask) and current.place == self.place:
             return work(self._folder)  # an errand within an errand
-        if any(errand.is_given_up for errand in _list_errands(self.place)):
+        if any(
+            background_task.is_given_up for background_task in _list_background_tasks(self.place)
+        ):
             raise self._describe_silence()
         results: list[T] = []
-        errand = _Errand(self.place, lambda: results.append(work(self._folder)))
-        errand.start()
+        background_task = _BackgroundTask(self.place, lambda: results.append(work(self._folder)))
+        background_task.start()
         try:
-            is_done = errand.wait(wait_s)
+            is_done = background_task.wait(wait_s)
         except BaseException:
-            errand.stop()
+            background_task.stop()
             raise
-        errand.is_given_up = errand.is_alive()
+        background_task.is_given_up = background_task.is_alive()
         if not is_done:
             raise self._describe_silence()
-        if errand.error is not None:
-            raise errand.error
+        if background_task.error is not None:
+            raise background_task.error
         return results[0]
 
     def _describe_silence(self) -> SilentShareError:
@@ -96,12 +100,16 @@ class Share:
         )
 
 
-def _list_errands(place: str) -> "list[_Errand]":
+def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
     """Return what is under way to a place, of whatever part of this program."""
-    return [one for one in threading.enumerate() if isinstance(one, _Errand) and one.place == place]
+    return [
+        one
+        for one in threading.enumerate()
+        if isinstance(one, _BackgroundTask) and one.place == place
+    ]
 
 
-class _Errand(threading.Thread):
+class _BackgroundTask(threading.Thread):
     """A thread that does one thing on a share; a daemon, which no program waits for at its end."""
 
     def __init__(self, place: str, work: Callable[[], object]) -> None:
@@ -130,7 +138,7 @@ class _Errand(threading.Thread):
         """
         last, outer = None, threading.current_thread()
         while not self._ended.wait(min(_PACE_S, wait_s)):
-            if isinstance(outer, _Errand):
+            if isinstance(outer, _BackgroundTask):
                 outer.give_sign()
             progress, self._progress = self._progress, None
             if progress is not None and progress != last:

@@ -23,17 +23,7 @@ from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import listening
 from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
-from napari_mamamia.io.review.claims import CLAIMS, Claim, newest_claims, renew_claim, take_claim
-from napari_mamamia.io.review.desk_files import (
-    COPY,
-    EVENTS,
-    find_copy,
-    keep_copy,
-    known_masks,
-    list_missing,
-    note_known,
-)
-from napari_mamamia.io.review.errands import (
+from napari_mamamia.io.review.background_tasks import (
     MASKS,
     find_mask,
     list_masks_in,
@@ -43,6 +33,16 @@ from napari_mamamia.io.review.errands import (
     require_same_study,
     send_all,
     stat_study,
+)
+from napari_mamamia.io.review.claims import CLAIMS, Claim, newest_claims, renew_claim, take_claim
+from napari_mamamia.io.review.client_files import (
+    COPY,
+    EVENTS,
+    find_copy,
+    keep_copy,
+    known_masks,
+    list_missing,
+    note_known,
 )
 from napari_mamamia.io.review.mask_files import write_mask_once
 from napari_mamamia.io.review.share import Share, SilentShareError

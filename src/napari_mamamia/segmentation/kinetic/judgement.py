@@ -23,14 +23,14 @@ _WEAK: Final = 0.45  # score of the first candidate below which it hardly stands
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Penalty:
     """What speaks against a region: its score is multiplied by `factor`, `words` say why."""
 
     factor: float
     words: str
 
 
-def doubts(features: Features, settings: KineticSettings) -> tuple[Doubt, ...]:
+def penalties(features: Features, settings: KineticSettings) -> tuple[Penalty, ...]:
     """Return what a region may be other than a tumour, by its place and its signal."""
     return (*_place_doubts(features.place, settings), *_signal_doubts(features))
 
@@ -50,7 +50,7 @@ def score(features: Features, settings: KineticSettings) -> float:
     value *= features.compactness * math.sqrt(min(volume, enough**2 / volume) * features.share)
     if not np.isnan(features.ratio):
         value *= min(max(features.ratio, _RATIO_RANGE[0]), _RATIO_RANGE[1]) ** 2
-    return value * math.prod(doubt.factor for doubt in doubts(features, settings))
+    return value * math.prod(penalty.factor for penalty in penalties(features, settings))
 
 
 def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
@@ -64,14 +64,14 @@ def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[s
     if features.share < _LIKELY_PART:
         share = 100 * features.share
         phrases.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
-    return (*phrases, *(doubt.words for doubt in doubts(features, settings)))
+    return (*phrases, *(penalty.words for penalty in penalties(features, settings)))
 
 
 def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...]:
     """Return why the first of ranked regions may not be the tumour; empty where nothing says so."""
     if not found:
         return ()
-    why = [f"candidate 1: {doubt.words}" for doubt in doubts(found[0].features, settings)]
+    why = [f"candidate 1: {penalty.words}" for penalty in penalties(found[0].features, settings)]
     if found[0].value < _WEAK:
         why.append("candidate 1 is small or hardly stands out")
     alike = sum(item.value >= _ALIKE * found[0].value for item in found)
@@ -80,31 +80,33 @@ def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...
     return tuple(why)
 
 
-def _place_doubts(place: Place, settings: KineticSettings) -> Iterator[Doubt]:
+def _place_doubts(place: Place, settings: KineticSettings) -> Iterator[Penalty]:
     high = place.height > _UPPER
     if place.behind_chest > settings.behind_percent / 100:
         what = "armpit or chest wall" if high else "heart or chest wall"
         share = 100 * place.behind_chest
-        yield Doubt(0.05, f"{share:.0f} % of it lies behind the chest line: {what}?")
+        yield Penalty(0.05, f"{share:.0f} % of it lies behind the chest line: {what}?")
     elif place.at_wall > 0.5:
         what = "a lymph node of the armpit" if high else "muscle, or a vessel of the chest"
-        yield Doubt(0.3, f"{100 * place.at_wall:.0f} % of it lies at the chest wall: {what}?")
+        yield Penalty(0.3, f"{100 * place.at_wall:.0f} % of it lies at the chest wall: {what}?")
     if place.at_back:
-        yield Doubt(0.2, "touches the back of the image: heart or large vessel?")
+        yield Penalty(0.2, "touches the back of the image: heart or large vessel?")
     if place.beside > 0.5:
         share = 100 * place.beside
-        yield Doubt(0.2, f"{share:.0f} % of it lies beside the breast: armpit, neck or chest wall?")
+        yield Penalty(
+            0.2, f"{share:.0f} % of it lies beside the breast: armpit, neck or chest wall?"
+        )
     if place.near_skin > _AT_SKIN:
         near = f"lies within {settings.near_skin_mm:g} mm of the skin layer"
-        yield Doubt(0.4, f"{near}: skin or nipple?")
+        yield Penalty(0.4, f"{near}: skin or nipple?")
 
 
-def _signal_doubts(features: Features) -> Iterator[Doubt]:
+def _signal_doubts(features: Features) -> Iterator[Penalty]:
     if features.signal < _DARK * features.place.tissue:
         share = 100 * features.signal / features.place.tissue
-        yield Doubt(0.2, f"only {share:.0f} % as bright as the breast: noise or a ghost?")
+        yield Penalty(0.2, f"only {share:.0f} % as bright as the breast: noise or a ghost?")
     if features.ratio > _HIGHEST_RATIO:
-        yield Doubt(0.2, "loses nearly all of its contrast: vessel, motion or a ghost?")
+        yield Penalty(0.2, "loses nearly all of its contrast: vessel, motion or a ghost?")
 
 
 def _describe_course(ratio: float) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from napari_mamamia.segmentation.submission.isolation import (
 )
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, usual_memory_bytes
 from napari_mamamia.segmentation.submission.pipes import Wording
-from napari_mamamia.segmentation.submission.room import find_interpreter, lay_out_module
-from napari_mamamia.segmentation.submission.run import run_in_room
+from napari_mamamia.segmentation.submission.run import run_in_sandbox
+from napari_mamamia.segmentation.submission.sandbox import find_interpreter, lay_out_module
 
 _MODULE: Final = Path(__file__).with_name("unpickle.py")
 _RESULT: Final = "weights.safetensors"  # nnunet_unpickle.RESULT; importing it would import torch
@@ -31,7 +31,7 @@ _PROGRAM: Final = "opening the checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
-class RoomLimits:
+class SandboxLimits:
     """What opening one checkpoint may take: seconds, and bytes of memory (0: by its size)."""
 
     seconds: float = 120.0
@@ -49,7 +49,7 @@ class RoomLimits:
         )
 
 
-def closed_room(*, as_root: bool = False) -> Isolation:
+def sandbox(*, as_root: bool = False) -> Isolation:
     """Return what makes a closed room on this computer.
 
     Raises
@@ -70,7 +70,7 @@ def closed_room(*, as_root: bool = False) -> Isolation:
 
 
 def taken_out(
-    checkpoint: Path, isolation: Isolation, work: Path, limits: RoomLimits | None = None
+    checkpoint: Path, isolation: Isolation, work: Path, limits: SandboxLimits | None = None
 ) -> Path:
     """Open a checkpoint in a closed room and return what came out of it.
 
@@ -82,7 +82,7 @@ def taken_out(
     checkpoint
         The file.
     isolation
-        From `closed_room`.
+        From `sandbox`.
     work
         An empty folder that nothing else uses; the caller removes it.
     limits
@@ -97,11 +97,11 @@ def taken_out(
         raise ModelError(
             f"{checkpoint} is opened in a closed room only, got none: install bubblewrap"
         )
-    allowed = (limits or RoomLimits()).for_file(checkpoint)
+    allowed = (limits or SandboxLimits()).for_file(checkpoint)
     layout = lay_out_module(_MODULE, checkpoint, {}, work, find_interpreter())
     wording = Wording(_PROGRAM, _PROGRAM, "the file")
     log = work / "log.txt"
-    run = run_in_room(layout, isolation, allowed, work, log, wording)
+    run = run_in_sandbox(layout, isolation, allowed, work, log, wording)
     if run.ending is not Ending.FINISHED:
         raise ModelError(f"{checkpoint} could not be opened in the closed room: {run.reason}")
     result = layout.output[0] / _RESULT

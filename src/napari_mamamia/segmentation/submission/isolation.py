@@ -72,7 +72,7 @@ class IsolationCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Sandbox:
     """What a program may see and write, as pairs of a place outside and one in the room.
 
     `readable` are laid down in this order, all read-only; `output` alone is writable beside
@@ -122,7 +122,7 @@ def find_isolation(
 
 
 def bubblewrap_command(
-    program: str, room: Room, command: Sequence[str], filter_file: int | None = None
+    program: str, sandbox: Sandbox, command: Sequence[str], filter_file: int | None = None
 ) -> tuple[str, ...]:
     """Return the command line that runs `command` in a room made by bubblewrap.
 
@@ -131,7 +131,7 @@ def bubblewrap_command(
     The room's root is empty but for ``/usr`` with its libraries, five entries of ``/etc``, graphics
     cards, and what `room` lists. Source of the options: bwrap(1), 0.8.
     """
-    size = str(room.scratch_bytes)
+    size = str(sandbox.scratch_bytes)
     line = [
         *_list_room_options(program, filter_file),
         *_list_system_options(),
@@ -141,15 +141,15 @@ def bubblewrap_command(
         # Behind the scratch places, one of which lies in /dev.
         *("--remount-ro", "/dev"),
     ]
-    for outside, inside in room.readable:
+    for outside, inside in sandbox.readable:
         line += ["--ro-bind", str(outside), inside]
     # The root last: until then bubblewrap makes the places in it that things are laid on.
-    line += ["--bind", str(room.output[0]), room.output[1], "--remount-ro", "/"]
+    line += ["--bind", str(sandbox.output[0]), sandbox.output[1], "--remount-ro", "/"]
     return (*line, "--chdir", "/app/program", "--", *command)
 
 
 def container_command(
-    isolation: Isolation, room: Room, command: Sequence[str], name: str
+    isolation: Isolation, sandbox: Sandbox, command: Sequence[str], name: str
 ) -> tuple[str, ...]:
     """Return the command line that runs `command` in a container called `name`.
 
@@ -158,8 +158,8 @@ def container_command(
     line = [
         *(isolation.program, "run", "--rm", "--interactive", "--name", name, "--pull", "never"),
         *("--network", "none", "--read-only", "--cap-drop", "ALL"),
-        *("--security-opt", "no-new-privileges", "--pids-limit", str(room.processes)),
-        *("--memory", str(room.memory_bytes), "--workdir", "/app/program", "--env", "HOME=/tmp"),
+        *("--security-opt", "no-new-privileges", "--pids-limit", str(sandbox.processes)),
+        *("--memory", str(sandbox.memory_bytes), "--workdir", "/app/program", "--env", "HOME=/tmp"),
     ]
     if user := account():
         line += ["--user", f"{user[0]}:{user[1]}"]
@@ -168,10 +168,10 @@ def container_command(
     if any(Path("/dev").glob("nvidia[0-9]*")):
         line += ["--gpus", "all"]
     for place in SCRATCH[:2]:
-        line += ["--tmpfs", f"{place}:size={room.scratch_bytes},mode=1777"]
-    for outside, inside in room.readable:
+        line += ["--tmpfs", f"{place}:size={sandbox.scratch_bytes},mode=1777"]
+    for outside, inside in sandbox.readable:
         line += ["--mount", f"type=bind,source={outside},target={inside},readonly"]
-    line += ["--mount", f"type=bind,source={room.output[0]},target={room.output[1]}"]
+    line += ["--mount", f"type=bind,source={sandbox.output[0]},target={sandbox.output[1]}"]
     return (*line, isolation.image, *command)
 
 
@@ -250,8 +250,21 @@ def _try_bubblewrap() -> Isolation | str:
 def _tried_room(program: str, content: bytes | None) -> str | None:
     """Return None if a small room can be made with a filter, else what bubblewrap says."""
     with nullcontext() if content is None else filter_file(content) as number:
-        room = (*_list_system_options(), *_kernel_files(), "--size", "65536", "--tmpfs", SCRATCH[0])
-        line = (*_list_room_options(program, number), *room, "--remount-ro", "/", "/usr/bin/true")
+        sandbox = (
+            *_list_system_options(),
+            *_kernel_files(),
+            "--size",
+            "65536",
+            "--tmpfs",
+            SCRATCH[0],
+        )
+        line = (
+            *_list_room_options(program, number),
+            *sandbox,
+            "--remount-ro",
+            "/",
+            "/usr/bin/true",
+        )
         return _try_command(line, kept_files=() if number is None else (number,))
 
 

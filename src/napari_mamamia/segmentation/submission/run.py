@@ -1,6 +1,6 @@
 """Running a foreign program in its room: watched, limited, and ended with all that it started.
 
-A submission and the opening of a refused checkpoint are both run by `run_in_room`.
+A submission and the opening of a refused checkpoint are both run by `run_in_sandbox`.
 """
 
 import json
@@ -24,7 +24,7 @@ from napari_mamamia.segmentation.submission.held import Held, Inventory
 from napari_mamamia.segmentation.submission.isolation import (
     SCRATCH,
     Isolation,
-    Room,
+    Sandbox,
     bubblewrap_command,
     container_command,
     has_graphics_card,
@@ -32,7 +32,7 @@ from napari_mamamia.segmentation.submission.isolation import (
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.pipes import EventPipe, LogPipe, Wording, verdict
-from napari_mamamia.segmentation.submission.room import (
+from napari_mamamia.segmentation.submission.sandbox import (
     Interpreter,
     Layout,
     Patient,
@@ -234,10 +234,10 @@ def run_submission_once(
     )
     count = len(patients)
     wording = Wording(work="a case" if count == 1 else f"{count} cases", n_masks=count)
-    return run_in_room(layout, isolation, limits, work, log, wording)
+    return run_in_sandbox(layout, isolation, limits, work, log, wording)
 
 
-def run_in_room(
+def run_in_sandbox(
     layout: Layout,
     isolation: Isolation,
     limits: RunLimits,
@@ -256,19 +256,19 @@ def run_in_room(
     wording
         What messages call the program and its work.
     """
-    with _start_room(layout, isolation, limits, work, log) as room:
+    with _start_room(layout, isolation, limits, work, log) as sandbox:
         with suppress(OSError):
             # A room that could not be made has no reader any more; how it ended is told below.
-            room.input.write(_limit_order(layout.order, limits).encode() + b"\n")
-            room.input.flush()
+            sandbox.input.write(_limit_order(layout.order, limits).encode() + b"\n")
+            sandbox.input.flush()
         started = time.monotonic()
-        seen = _guard(room.process, isolation, limits, layout, wording.n_masks)
+        seen = _guard(sandbox.process, isolation, limits, layout, wording.n_masks)
         seconds = time.monotonic() - started
-        cause = seen.ending or (Ending.MEMORY if room.group.is_out_of_memory() else None)
-    code = room.process.returncode
-    ending, reason = verdict(cause, room.events, code, limits, wording, seen.largest)
+        cause = seen.ending or (Ending.MEMORY if sandbox.group.is_out_of_memory() else None)
+    code = sandbox.process.returncode
+    ending, reason = verdict(cause, sandbox.events, code, limits, wording, seen.largest)
     return RunOfSubmission(
-        ending, reason, seconds, seen.peak_bytes or None, room.printed.dropped_bytes
+        ending, reason, seconds, seen.peak_bytes or None, sandbox.printed.dropped_bytes
     )
 
 
@@ -334,7 +334,7 @@ def _hold_room(isolation: Isolation, limits: RunLimits) -> AbstractContextManage
 def _make_command(
     layout: Layout, isolation: Isolation, limits: RunLimits, name: str, filter_file: int | None
 ) -> tuple[str, ...]:
-    room = Room(
+    sandbox = Sandbox(
         layout.readable,
         layout.output,
         limits.scratch_bytes,
@@ -342,10 +342,10 @@ def _make_command(
         limits.processes,
     )
     if isolation.kind is IsolationKind.BUBBLEWRAP:
-        return bubblewrap_command(isolation.program, room, layout.command, filter_file)
+        return bubblewrap_command(isolation.program, sandbox, layout.command, filter_file)
     if isolation.kind is IsolationKind.NONE:
         return layout.command
-    return container_command(isolation, room, layout.command, name)
+    return container_command(isolation, sandbox, layout.command, name)
 
 
 def _end_room(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:

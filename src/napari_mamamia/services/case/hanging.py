@@ -77,7 +77,7 @@ class HangingPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class HangingWishes:
+class HangingSettings:
     """What a reader left the hanging at: steps not wanted, grey and share of the main view by step.
 
     `shares` are percent of the room, 10 to 90.
@@ -257,14 +257,14 @@ def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
 # ----------------------------------------------------------------------- wishes
 
 
-def read_wishes(text: str) -> HangingWishes:
-    """Return what `write_wishes` wrote; of a damaged text or another version what is understood."""
+def read_hanging_settings(text: str) -> HangingSettings:
+    """Return what `write_hanging_settings` wrote; of a damaged text the part that is readable."""
     try:
         content = json.loads(text or "{}")
     except ValueError:
-        return HangingWishes()
+        return HangingSettings()
     if not isinstance(content, dict):
-        return HangingWishes()
+        return HangingSettings()
     unwanted = content.get("unwanted")
     names = unwanted if isinstance(unwanted, list) else []
     shares = {
@@ -274,34 +274,34 @@ def read_wishes(text: str) -> HangingWishes:
     }
     grey = {step: name for step, name in _list_by_step(content.get("grey")) if name}
     steps = frozenset(HangingStep(name) for name in names if name in set(HangingStep))
-    return HangingWishes(steps, {step: str(name) for step, name in grey.items()}, shares)
+    return HangingSettings(steps, {step: str(name) for step, name in grey.items()}, shares)
 
 
-def write_wishes(wishes: HangingWishes) -> str:
+def write_hanging_settings(settings: HangingSettings) -> str:
     """Return wishes as one line of JSON."""
     return json.dumps(
         {
-            "unwanted": sorted(wishes.unwanted),
-            "grey": dict(wishes.grey),
-            _SHARES: dict(wishes.shares),
+            "unwanted": sorted(settings.unwanted),
+            "grey": dict(settings.grey),
+            _SHARES: dict(settings.shares),
         }
     )
 
 
-def wish_grey(wishes: HangingWishes, step: HangingStep, name: str) -> HangingWishes:
+def wish_grey(settings: HangingSettings, step: HangingStep, name: str) -> HangingSettings:
     """Return the wishes with a range of grey for a step."""
-    return replace(wishes, grey={**wishes.grey, step: name})
+    return replace(settings, grey={**settings.grey, step: name})
 
 
-def wish_share(wishes: HangingWishes, step: HangingStep, share: int) -> HangingWishes:
+def wish_share(settings: HangingSettings, step: HangingStep, share: int) -> HangingSettings:
     """Return the wishes with the main view's share of the room, percent, in a step."""
-    return replace(wishes, shares={**wishes.shares, step: min(max(share, 10), 90)})
+    return replace(settings, shares={**settings.shares, step: min(max(share, 10), 90)})
 
 
-def wish_step(wishes: HangingWishes, step: HangingStep, wanted: bool) -> HangingWishes:
+def wish_step(settings: HangingSettings, step: HangingStep, wanted: bool) -> HangingSettings:
     """Return the wishes with a step wanted or not."""
-    others = wishes.unwanted - {step}
-    return replace(wishes, unwanted=others if wanted else others | {step})
+    others = settings.unwanted - {step}
+    return replace(settings, unwanted=others if wanted else others | {step})
 
 
 def _list_by_step(content: object) -> list[tuple[HangingStep, Any]]:

@@ -209,10 +209,10 @@ def _read_times(
     if table is None and files.info is not None:
         info = read_patient_info(files.info)
         table = info.acquisition_times_s
-        if info.times_doubt:
+        if info.times_problem:
             return (None,) * n, (
                 f"{files.case_id}: the acquisition_times of its patient file are no ascending "
-                f"seconds ({info.times_doubt}): they are not used; correct the file",
+                f"seconds ({info.times_problem}): they are not used; correct the file",
             )
     if table is None:
         return (None,) * n, ()
@@ -230,7 +230,7 @@ def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
         return PatientInfo(), ()
     try:
         info = read_patient_info(files.info)
-        return replace(info, breast_box=None, box_doubt="") if files.hides_box else info, ()
+        return replace(info, breast_box=None, box_problem="") if files.hides_box else info, ()
     except FormatError as error:
         lost = "where its breast lies and how it was timed are not known"
         return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)
@@ -244,10 +244,10 @@ def _breast_box(
     The published pipelines cut arrays with it, which ends at the array's edge too.
     """
     breast_box = info.breast_box
-    if info.box_doubt:
+    if info.box_problem:
         return None, (
             f"{case_id}: the breast_coordinates of its patient file are no block of voxels, "
-            f"x_min to z_max from 0 on ({info.box_doubt}): they are not used; correct the file",
+            f"x_min to z_max from 0 on ({info.box_problem}): they are not used; correct the file",
         )
     if breast_box is None:
         return None, ()

@@ -30,7 +30,7 @@ from napari_mamamia.scoring.classifier.results import (
 from napari_mamamia.scoring.classifier.scores import score_classifiers
 from napari_mamamia.scoring.report.classifier import classifier_page
 from napari_mamamia.scoring.report.page import write_page
-from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 CLASSIFIER: Final = "classifier.json"

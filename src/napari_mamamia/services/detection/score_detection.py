@@ -7,7 +7,7 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.scoring.detection.detection import score_detection as numbers_of
 from napari_mamamia.scoring.detection.results import DetectionResult, DetectionSettings
 from napari_mamamia.scoring.report.detection import write_detection_page
-from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.detection.inputs import (
     DetectionMasks,

@@ -20,7 +20,7 @@ FileCheck: TypeAlias = Callable[[Path, BundleFile, Manifest], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class ExportWish:
+class ExportSelection:
     """What is chosen before anything is read: `n_masks` files in `n_sets` sets of masks."""
 
     settings: ExportSettings
@@ -111,9 +111,9 @@ class FormatSpec:
     tip: str
     purpose: str
     folders: tuple[str, ...]
-    describe: Callable[[ExportWish], Sequence[str]]
+    describe: Callable[[ExportSelection], Sequence[str]]
     write: Callable[[CaseWork, CaseWriter], None]
-    problem: Callable[[ExportWish], str] = lambda _: ""
+    problem: Callable[[ExportSelection], str] = lambda _: ""
     require: Callable[[ExportPlan], None] = lambda _: None
     finish: Callable[[ExportPlan, Sequence[DoneCase]], Sequence[BundleFile]] = lambda *_: ()
     notes: Callable[[CaseWork], Iterator[str]] = lambda _: iter(())

@@ -32,7 +32,7 @@ from napari_mamamia.services.export.format_spec import (
     CaseWork,
     DoneCase,
     ExportPlan,
-    ExportWish,
+    ExportSelection,
     FormatSpec,
     files_of,
 )
@@ -212,8 +212,8 @@ def _require_nnunet(plan: ExportPlan) -> None:
     n_channels(plan)
 
 
-def _one_mask_of_each_case(wish: ExportWish) -> str:
-    if wish.n_sets > 1 and wish.settings.fuse is FuseRule.NONE:
+def _one_mask_of_each_case(selection: ExportSelection) -> str:
+    if selection.n_sets > 1 and selection.settings.fuse is FuseRule.NONE:
         return "nnU-Net takes one mask of each case: choose one set, or fuse them."
     return ""
 

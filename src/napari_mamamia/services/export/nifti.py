@@ -24,7 +24,7 @@ from napari_mamamia.services.export.format_spec import (
     CaseWork,
     DoneCase,
     ExportPlan,
-    ExportWish,
+    ExportSelection,
     FormatSpec,
 )
 from napari_mamamia.services.export.masks import DrawnMask
@@ -155,10 +155,10 @@ def _to_corners(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return box.start, box.stop
 
 
-def _describe_nifti(wish: ExportWish) -> list[str]:
-    settings = wish.settings
-    folder = "masks/NAME/" if wish.n_sets > 1 or settings.fuse is not FuseRule.NONE else ""
-    lines = [f"{wish.n_masks} mask(s) as {folder}ID.nii.gz, exactly on each case's image"]
+def _describe_nifti(selection: ExportSelection) -> list[str]:
+    settings = selection.settings
+    folder = "masks/NAME/" if selection.n_sets > 1 or settings.fuse is not FuseRule.NONE else ""
+    lines = [f"{selection.n_masks} mask(s) as {folder}ID.nii.gz, exactly on each case's image"]
     if settings.profile is not OrientationProfile.AS_IS:
         lines.append(f"harmonised/: the same turned to {_LETTERS[settings.profile]}, with boxes")
     if settings.with_images:

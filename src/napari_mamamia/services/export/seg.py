@@ -31,7 +31,7 @@ from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
     ExportPlan,
-    ExportWish,
+    ExportSelection,
     FormatSpec,
 )
 from napari_mamamia.services.export.masks import DrawnMask
@@ -245,14 +245,14 @@ def dicom_phases(
     return files.phases
 
 
-def _describe_seg(wish: ExportWish) -> tuple[str, ...]:
-    if wish.settings.identified_seg:
+def _describe_seg(selection: ExportSelection) -> tuple[str, ...]:
+    if selection.settings.identified_seg:
         return ("dicom_seg_identified/ID.dcm WITH the patient's name: for your PACS only",)
     return ("dicom_seg/ID.dcm: the case id stands for the patient, UIDs are replaced",)
 
 
-def _missing_study(wish: ExportWish) -> str:
-    if wish.is_dicom or wish.settings.study is not None:
+def _missing_study(selection: ExportSelection) -> str:
+    if selection.is_dicom or selection.settings.study is not None:
         return ""
     return "DICOM SEG refers to DICOM images, but these cases are not: choose their study."
 

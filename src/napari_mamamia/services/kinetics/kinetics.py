@@ -13,7 +13,7 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.scoring.report.drawing import Drawing, Drawn
-from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import OK, RowSummary, rows_of_batch, write_definitions

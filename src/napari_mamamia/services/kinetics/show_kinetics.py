@@ -36,7 +36,7 @@ from napari_mamamia.kinetics.tumour_volume import (
     prepare_ftv,
 )
 from napari_mamamia.scoring.report.drawing import Drawing
-from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.kinetics.case_kinetics import (
     KineticSettings,
     case_kinetics,

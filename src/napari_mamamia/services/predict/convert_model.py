@@ -26,7 +26,7 @@ from napari_mamamia.segmentation.model.nnunet_files import (
     unpack,
 )
 from napari_mamamia.segmentation.model.recipe import Recipe, recipe_text
-from napari_mamamia.segmentation.nnunet.isolated import RoomLimits, closed_room, taken_out
+from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits, sandbox, taken_out
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.services.batch.child import Child, attempt_in_child
@@ -67,7 +67,7 @@ class Stage:
     licence: Path | None = None
     recipe: Recipe | None = None
     isolation: Isolation | None = None
-    limits: RoomLimits | None = None
+    limits: SandboxLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def stages_of(
     folder: Path,
     recipe: Recipe | None,
     isolation: Isolation | None,
-    limits: RoomLimits | None,
+    limits: SandboxLimits | None,
 ) -> tuple[Stage, ...]:
     """Return a model's stages, the one that a cascade refines first.
 
@@ -265,7 +265,7 @@ def convertible(model: ModelCard | Path) -> str:
 def isolation_reason(*, as_root: bool = False) -> str:
     """Return "" if this computer can make a closed room, else why not; it is tried."""
     try:
-        closed_room(as_root=as_root)
+        sandbox(as_root=as_root)
     except ModelError as error:
         return str(error)
     return ""
@@ -277,7 +277,7 @@ def convert_model(
     isolated: bool = False,
     *,
     recipe: Recipe | None = None,
-    limits: RoomLimits | None = None,
+    limits: SandboxLimits | None = None,
     as_root: bool = False,
 ) -> Converted:
     """Write an nnU-Net v2 model to the new folder `out`, whole or not at all.
@@ -317,7 +317,7 @@ def convert_model(
     if reason := convertible(card):
         raise ModelError(reason)
     _require_free(out)
-    isolation = closed_room(as_root=as_root) if isolated else None
+    isolation = sandbox(as_root=as_root) if isolated else None
     folder = (unpack(card.path, model_cache())) if card.is_zip else card.path
     stages = stages_of(card, folder, recipe, isolation, limits)
     files: list[ConvertedFile] = []

@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.segmentation.bundle import in_room as bundle_in_room
+from napari_mamamia.segmentation.bundle import in_sandbox as bundle_in_sandbox
 from napari_mamamia.segmentation.submission.external import Submission, read_submission
 
 _NEEDED: Final = ("configs/metadata.json", "models")
@@ -53,7 +53,7 @@ def wrap_bundle(
     try:
         with own_folder(out.parent) as staging:
             shutil.copytree(bundle, staging / "bundle", symlinks=True)
-            shutil.copyfile(bundle_in_room.__file__, staging / "model.py")
+            shutil.copyfile(bundle_in_sandbox.__file__, staging / "model.py")
             write_json({"phases": list(phases), "labels": list(labels)}, staging / "wrap.json")
             place_folder(staging, out)
     except (OSError, shutil.Error) as error:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving
-from napari_mamamia.services.batch.beside import run_beside
 from napari_mamamia.services.batch.child import Child
+from napari_mamamia.services.batch.in_subprocess import run_in_subprocess
 from napari_mamamia.services.batch.work import CaseInputs
 
 _MARGIN_MM: Final = 13.0
@@ -45,7 +45,7 @@ def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: boo
         If it cannot be set, or the system refuses to write.
     """
     report_progress(0, 1, "Writing the PDF")
-    content = run_beside(child, _set_pages, (text, title), bytes, "Writing the PDF")
+    content = run_in_subprocess(child, _set_pages, (text, title), bytes, "Writing the PDF")
     with saving(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
 

@@ -18,8 +18,8 @@ from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.scoring.report.drawing import draw_each_once
 from napari_mamamia.scoring.report.page import render_print, write_page
 from napari_mamamia.services.batch.batch import for_each_case
-from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.batch.child import Child
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder, take_back
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.report.case_page import make_case_page
@@ -44,7 +44,7 @@ _COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "check
 
 
 @dataclass(frozen=True, slots=True)
-class ReportWish:
+class ReportExtras:
     """What is written beside the page: a PDF, DICOM objects, and how these name the patient."""
 
     has_pdf: bool = False
@@ -97,7 +97,7 @@ def report_cases(
     opened: OpenDataSet,
     out: Path,
     source: ReportSource,
-    wish: ReportWish,
+    extras: ReportExtras,
     *,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
@@ -119,10 +119,10 @@ def report_cases(
     SaveConflictError
         If `out` holds other results.
     """
-    if wish.has_pdf:
+    if extras.has_pdf:
         require_qt()
-    if wish.dicom is not None:
-        require_dicom(wish.dicom)
+    if extras.dicom is not None:
+        require_dicom(extras.dicom)
     chosen = [opened.data_set.case(case_identifier) for case_identifier in case_ids] or list(
         opened.data_set.cases
     )
@@ -139,7 +139,7 @@ def report_cases(
     overwrite = existing is not Existing.REFUSE
     records = read_records(opened.workspace.root)
     reports = [] if finished is None else finished
-    report = partial(_report_case, opened, out, source, records, wish, overwrite, reports)
+    report = partial(_report_case, opened, out, source, records, extras, overwrite, reports)
     with closing(Child()) as child:
         try:
             result = for_each_case([one.case_id for one in chosen], partial(report, child))
@@ -156,7 +156,7 @@ def report_anew(
     opened: OpenDataSet,
     parent: Path,
     source: ReportSource,
-    wish: ReportWish,
+    extras: ReportExtras,
     *,
     case_ids: Sequence[str] = (),
     finished: list[CaseReport] | None = None,
@@ -176,7 +176,7 @@ def report_anew(
     out = next(parent / name for name in names if not (parent / name).exists())
     reports = [] if finished is None else finished
     try:
-        return report_cases(opened, out, source, wish, case_ids=case_ids, finished=reports)
+        return report_cases(opened, out, source, extras, case_ids=case_ids, finished=reports)
     except (Cancelled, KeyboardInterrupt):
         if not reports:
             take_back(out)
@@ -188,7 +188,7 @@ def _report_case(
     out: Path,
     source: ReportSource,
     records: ReportRecords,
-    wish: ReportWish,
+    extras: ReportExtras,
     overwrite: bool,
     reports: list[CaseReport],
     child: Child,
@@ -210,12 +210,12 @@ def _report_case(
         with drawing_place() as draw_anew:
             draw = draw_each_once(draw_anew)
             note(write_page(page, out / f"{case_id}.html", overwrite=overwrite, draw=draw))
-            if wish.has_pdf:
+            if extras.has_pdf:
                 pdf = out / f"{case_id}.pdf"
                 write_pdf(child, render_print(page, draw), page.title, pdf, overwrite=overwrite)
                 note(pdf)
-        if wish.dicom is not None:
-            note(*write_structured(reading, wish.dicom, out, overwrite=overwrite))
+        if extras.dicom is not None:
+            note(*write_structured(reading, extras.dicom, out, overwrite=overwrite))
     except (Cancelled, KeyboardInterrupt):
         del reports[place:]
         pages = [out / f"{case_id}{suffix}" for suffix in (".html", ".pdf")]

@@ -16,7 +16,7 @@ from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, Decision
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut

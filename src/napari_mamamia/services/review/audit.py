@@ -11,16 +11,19 @@ from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event, merge_events
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_words import word_answers, word_reason
-from napari_mamamia.services.review.look import fold_reading, read_whole
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.reviewing.replay import ReviewState
+from napari_mamamia.services.review.look import read_whole, replay_reading
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 
 AUDIT: Final = "audit"
 
 
 def save_audit(
-    store: EventStore, folder: Path, veil: Veil = NO_VEIL, form: Form | None = None
+    store: EventStore,
+    folder: Path,
+    pseudonymizer: Pseudonymizer = NO_VEIL,
+    form: Form | None = None,
 ) -> tuple[Path, Path]:
     """Write every event in order, as CSV and as one HTML page; return both paths.
 
@@ -29,13 +32,15 @@ def save_audit(
     Raises as `read_whole`, and `SaveError` if the system refuses to write.
     """
     reading = read_whole(store)
-    state = fold_reading(store, reading)
+    state = replay_reading(store, reading)
     events = merge_events(reading.chains.values())
     why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
     head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
     rows, told = (
         [
-            tuple(map(veil.cover, _audit_row(state, event, why.get(event.hash, ""), words)))
+            tuple(
+                map(pseudonymizer.cover, _audit_row(state, event, why.get(event.hash, ""), words))
+            )
             for event in events
         ]
         for words in (None, form)

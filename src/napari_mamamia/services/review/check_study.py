@@ -13,21 +13,21 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
-from napari_mamamia.io.review.desk_files import EVENTS
-from napari_mamamia.io.review.errands import MASKS
+from napari_mamamia.io.review.background_tasks import MASKS
+from napari_mamamia.io.review.client_files import EVENTS
 from napari_mamamia.io.review.keys import require_whole_key, signature_fits
 from napari_mamamia.io.review.mask_files import list_changed_masks
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
-from napari_mamamia.reviewing.fold import ReviewState, came_late
-from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.key_replay import KeyView
+from napari_mamamia.reviewing.replay import ReviewState, came_late
 from napari_mamamia.reviewing.signatures import enter_message, seal_of, short_key
 from napari_mamamia.reviewing.states import SIGNED_ACTS, Act, CaseState
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import read_whole, replay_reading
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 from napari_mamamia.services.review.study_form import list_changed_files
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"
@@ -113,9 +113,9 @@ class StudyCheck:
     n_sealed: int = 0
 
 
-def find_status(store: EventStore, veil: Veil = NO_VEIL) -> StudyStatus:
+def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_VEIL) -> StudyStatus:
     """Return where a study stands, by numbers where there is a `veil`; raises as `read_whole`."""
-    state = fold_reading(store, read_whole(store))
+    state = replay_reading(store, read_whole(store))
     readers = []
     for reader in store.study.readers:
         mine = [
@@ -146,10 +146,10 @@ def find_status(store: EventStore, veil: Veil = NO_VEIL) -> StudyStatus:
         software_version(),
         {name.value: count for name, count in state.counts.items()},
         tuple(readers),
-        _cover_problems(_list_conflicts(state), veil),
+        _cover_problems(_list_conflicts(state), pseudonymizer),
         len(state.waiting),
         len(state.refused),
-        () if veil.names else _count_sites(state),
+        () if pseudonymizer.names else _count_sites(state),
     )
 
 
@@ -165,15 +165,17 @@ def _count_sites(state: ReviewState) -> tuple[SiteProgress, ...]:
     )
 
 
-def _cover_problems(problems: Iterable[Problem], veil: Veil) -> tuple[Problem, ...]:
+def _cover_problems(
+    problems: Iterable[Problem], pseudonymizer: Pseudonymizer
+) -> tuple[Problem, ...]:
     return tuple(
-        Problem(problem.kind, veil.cover(problem.where), veil.cover(problem.text))
+        Problem(problem.kind, pseudonymizer.cover(problem.where), pseudonymizer.cover(problem.text))
         for problem in problems
     )
 
 
 def verify_study(
-    store: FolderStore, images: Path | None = None, veil: Veil = NO_VEIL
+    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_VEIL
 ) -> StudyCheck:
     """Hold a study's folder against all its hashes and rules.
 
@@ -185,7 +187,7 @@ def verify_study(
     reading = read_whole(store)
     if any(_list_lost(reading)):
         reading = read_whole(store)  # somebody may have written between two files
-    state = fold_reading(store, reading)
+    state = replay_reading(store, reading)
     problems = [Problem("chain", problem.path, problem.text) for problem in reading.problems]
     problems += _list_lost(reading)
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
@@ -225,8 +227,8 @@ def verify_study(
         len(reading.masks),
         sum(len(view.signatures) for view in state.cases),
         tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
-        _cover_problems(dict.fromkeys(problems), veil),
-        _cover_problems(notes, veil),
+        _cover_problems(dict.fromkeys(problems), pseudonymizer),
+        _cover_problems(notes, pseudonymizer),
         n_sealed,
     )
 

@@ -7,18 +7,21 @@ from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.review import Study, StudyCase
 from napari_mamamia.io.files.checksums import sha256_of_large
-from napari_mamamia.io.review.desk_files import DeskFiles
+from napari_mamamia.io.review.client_files import ClientFiles
 from napari_mamamia.io.review.share import Share
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 
 
-def find_images(study: Study, files: DeskFiles) -> Path:
+def find_images(study: Study, files: ClientFiles) -> Path:
     """Return where the images should lie here: where it was said, else where the study was made."""
     return files.read_images() or Path(study.data_set)
 
 
 def require_images(
-    case: StudyCase, data_set: Path, known: set[tuple[Path, int, int]], veil: Veil = NO_VEIL
+    case: StudyCase,
+    data_set: Path,
+    known: set[tuple[Path, int, int]],
+    pseudonymizer: Pseudonymizer = NO_VEIL,
 ) -> None:
     """Refuse a case whose images are not those that the study was made of.
 
@@ -37,11 +40,11 @@ def require_images(
     SilentShareError
         If they lie on a share that does not answer.
     """
-    name = veil.cover(case.case_id)
+    name = pseudonymizer.cover(case.case_id)
     try:
         known.update(Share(data_set).run(partial(_hold_images, case, name, frozenset(known))))
     except CaseError as error:
-        raise CaseError(veil.cover(str(error))) from error
+        raise CaseError(pseudonymizer.cover(str(error))) from error
 
 
 def _hold_images(

@@ -19,24 +19,24 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.review.desk_files import JUDGE
+from napari_mamamia.io.review.client_files import JUDGE
 from napari_mamamia.io.review.mask_files import read_mask
 from napari_mamamia.reviewing.form_values import carry_lesions, parse_answers_text, read_record
 from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.lesion_numbers import rank_name
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.services.review.client import StudyClient
+from napari_mamamia.services.review.client_records import DisputeRow
 from napari_mamamia.services.review.compare import load_stored_labels
 from napari_mamamia.services.review.consensus import (
     STAPLE_READERS,
     ConsensusMask,
     make_consensus,
 )
-from napari_mamamia.services.review.desk import StudyDesk
-from napari_mamamia.services.review.desk_records import DisputeRow
 from napari_mamamia.services.review.images import find_images
 from napari_mamamia.services.review.lesion_match import match_masks
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 from napari_mamamia.services.score.review import Agrees, compare_masks
 
 RULES: Final = (
@@ -82,7 +82,7 @@ class Dispute:
     workspace: Path
     readings: tuple[ShownReading, ...] = ()
     held: str = ""
-    veil: Veil = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_VEIL
 
     def why_not(self, rule: ConsensusRule) -> str:
         """Return why a rule gives nothing here, "" where it does."""
@@ -118,7 +118,7 @@ class Decided:
     lost: tuple[str, ...] = ()
 
 
-def open_dispute(desk: StudyDesk, case: str) -> Dispute:
+def open_dispute(client: StudyClient, case: str) -> Dispute:
     """Take up a case and read its masks; its images are checked first.
 
     Raises
@@ -128,63 +128,63 @@ def open_dispute(desk: StudyDesk, case: str) -> Dispute:
     FormatError
         If a mask is missing or was changed.
     """
-    if not desk.is_judge:
+    if not client.is_judge:
         raise CaseError(
             "expected an adjudicator or a lead to take up a case, got a reader: the others' masks "
             "are not shown"
         )
-    with desk.turn:
-        desk.require_same_study()
-        view = desk.session.state.case(case)
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
         readings = [reading for reading in view.readings if reading.hash and reading.occasion == 0]
         if not readings:
             raise CaseError("expected a case that was read, but nobody has yet: wait for a reading")
-        desk.require_images(case)
-        claim = desk.session.claim_case(case)
-        held = "" if desk.session.holds(claim) else desk.describe_claim(claim)
+        client.require_images(case)
+        claim = client.session.claim_case(case)
+        held = "" if client.session.holds(claim) else client.describe_claim(claim)
         begins = (CaseState.DISAGREES, CaseState.READ, CaseState.REOPENED)
         if not held and view.state in begins:
-            desk.session.adjudicate(case)
-            view = desk.session.refresh().case(case)
-        return _describe_dispute(desk, view, readings, held)
+            client.session.adjudicate(case)
+            view = client.session.refresh().case(case)
+        return _describe_dispute(client, view, readings, held)
 
 
 def _describe_dispute(
-    desk: StudyDesk, view: CaseView, readings: list[ReadingView], held: str
+    client: StudyClient, view: CaseView, readings: list[ReadingView], held: str
 ) -> Dispute:
-    study, me = desk.store.study, desk.reader.reader_id
+    study, me = client.store.study, client.reader.reader_id
     hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
     # By a hash: who is called A says nothing.
     readings = sorted(readings, key=lambda reading: reading.hash)
-    shown = () if held else _load_readings(desk, readings, hides_names=hides_names)
+    shown = () if held else _load_readings(client, readings, hides_names=hides_names)
     return Dispute(
         view.key,
         study.case(view.key).case_id,
-        tell_reasons(desk.form, view),
+        tell_reasons(client.form, view),
         Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
-        find_images(study, desk.files),
-        desk.files.work_folder(me, view.round, JUDGE),
+        find_images(study, client.files),
+        client.files.work_folder(me, view.round, JUDGE),
         shown,
         held,
-        desk.veil,
+        client.pseudonymizer,
     )
 
 
 def _load_readings(
-    desk: StudyDesk, readings: list[ReadingView], *, hides_names: bool
+    client: StudyClient, readings: list[ReadingView], *, hides_names: bool
 ) -> tuple[ShownReading, ...]:
-    state = desk.session.state
+    state = client.session.state
     return tuple(
         ShownReading(
             f"Reader {chr(ord('A') + index)}" if hides_names else state.name(reading.reader),
             reading,
-            load_stored_labels(desk.store, reading.mask),
+            load_stored_labels(client.store, reading.mask),
         )
         for index, reading in enumerate(readings)
     )
 
 
-def load_first_look(desk: StudyDesk, task: Task) -> ShownReading | None:
+def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
     """Return the reading that a second look is at; None in other modes, and for who looks first.
 
     Raises
@@ -192,15 +192,15 @@ def load_first_look(desk: StudyDesk, task: Task) -> ShownReading | None:
     FormatError
         If its mask is missing or was changed.
     """
-    with desk.turn:
-        state = desk.session.state
+    with client.turn:
+        state = client.session.state
         if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
             return None
         readings = state.case(task.case).readings
         looks = [reading for reading in readings if reading.occasion == task.occasion]
         if not looks or looks[0].reader == task.reader or not looks[0].hash:
             return None
-        return _load_readings(desk, looks[:1], hides_names=False)[0]
+        return _load_readings(client, looks[:1], hides_names=False)[0]
 
 
 def list_differences(
@@ -238,14 +238,14 @@ def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np
     return np.zeros(like.grid.shape, np.uint8) if labels is None else labels
 
 
-def fuse_dispute(desk: StudyDesk, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
+def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
     """Return the consensus of all readings of a dispute by a rule; see `make_consensus`."""
-    with desk.turn:
-        return make_consensus(desk.store, [reading.reading for reading in dispute.readings], rule)
+    with client.turn:
+        return make_consensus(client.store, [reading.reading for reading in dispute.readings], rule)
 
 
 def decide_dispute(
-    desk: StudyDesk,
+    client: StudyClient,
     dispute: Dispute,
     saved: tuple[Path, str] | None,
     reason: str,
@@ -275,16 +275,16 @@ def decide_dispute(
     FormatError
         If the saved mask was changed meanwhile.
     """
-    with desk.turn:
-        desk.require_same_study()
-        if desk.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
+    with client.turn:
+        client.require_same_study()
+        if client.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
             raise CaseError(
                 f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
                 "down meanwhile: look at it again"
             )
         text, lost = _carry_answers(answers, saved, measure)
-        choice = _tell_choice(desk, dispute, saved, reason, text, consensus)
-        desk.session.let_go_of_case(dispute.case)
+        choice = _tell_choice(client, dispute, saved, reason, text, consensus)
+        client.session.let_go_of_case(dispute.case)
     return Decided(choice, lost)
 
 
@@ -311,14 +311,14 @@ def _carry_answers(
 
 
 def _tell_choice(
-    desk: StudyDesk,
+    client: StudyClient,
     dispute: Dispute,
     saved: tuple[Path, str] | None,
     reason: str,
     answers: str,
     consensus: ConsensusMask | None,
 ) -> str:
-    session, case = desk.session, dispute.case
+    session, case = client.session, dispute.case
     if saved is None:
         session.decide(case, None, "edited", reason, answers)
         return "edited"
@@ -350,23 +350,23 @@ def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
     return bool(box.is_empty or np.array_equal(one.cut(box) > 0, other.cut(box) > 0))
 
 
-def set_down(desk: StudyDesk, dispute: Dispute) -> None:
+def set_down(client: StudyClient, dispute: Dispute) -> None:
     """Leave a case to another judge; what was drawn stays on this computer."""
-    with desk.turn:
-        if desk.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
-            desk.session.set_down(dispute.case)
-        desk.session.let_go_of_case(dispute.case)
+    with client.turn:
+        if client.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
+            client.session.set_down(dispute.case)
+        client.session.let_go_of_case(dispute.case)
 
 
-def leave_out(desk: StudyDesk, dispute: Dispute, reason: str) -> None:
+def leave_out(client: StudyClient, dispute: Dispute, reason: str) -> None:
     """Reject a case, with the reason."""
-    with desk.turn:
-        desk.require_same_study()
-        desk.session.reject(dispute.case, reason)
-        desk.session.let_go_of_case(dispute.case)
+    with client.turn:
+        client.require_same_study()
+        client.session.reject(dispute.case, reason)
+        client.session.let_go_of_case(dispute.case)
 
 
-def accept_case(desk: StudyDesk, case: str) -> None:
+def accept_case(client: StudyClient, case: str) -> None:
     """Accept a case whose readings agree, as its last reading has it.
 
     Raises
@@ -374,19 +374,19 @@ def accept_case(desk: StudyDesk, case: str) -> None:
     CaseError
         If this person is no judge, or the readings disagree or are not all there.
     """
-    with desk.turn:
-        desk.require_same_study()
-        view = desk.session.state.case(case)
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
         agrees = view.comparison is None or view.comparison.agrees
-        if not desk.is_judge or view.state is not CaseState.READ or not agrees:
+        if not client.is_judge or view.state is not CaseState.READ or not agrees:
             raise CaseError(
                 f"expected a judge and a case whose readings agree, but it is {view.state}: take "
                 "it up and decide"
             )
-        desk.session.accept(case)
+        client.session.accept(case)
 
 
-def reopen_case(desk: StudyDesk, case: str, reason: str) -> None:
+def reopen_case(client: StudyClient, case: str, reason: str) -> None:
     """Begin a new round of a case that was decided; nothing of before is lost.
 
     Raises
@@ -394,24 +394,24 @@ def reopen_case(desk: StudyDesk, case: str, reason: str) -> None:
     CaseError
         If this person is no judge, nothing is decided, or without a reason.
     """
-    with desk.turn:
-        desk.require_same_study()
-        view = desk.session.state.case(case)
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
         ends = (CaseState.ACCEPTED, CaseState.REJECTED, CaseState.SIGNED)
-        if not desk.is_judge or view.state not in ends:
+        if not client.is_judge or view.state not in ends:
             raise CaseError(
                 f"expected a judge and a case that was decided, but it is {view.state}: look at "
                 "the list again"
             )
-        desk.session.reopen(case, reason)
+        client.session.reopen(case, reason)
 
 
-def list_decided(desk: StudyDesk) -> tuple[DisputeRow, ...]:
+def list_decided(client: StudyClient) -> tuple[DisputeRow, ...]:
     """Return what a judge may reopen beside what waits to be signed: signed and left out."""
-    if not desk.is_judge:
+    if not client.is_judge:
         return ()
-    with desk.turn:
-        state = desk.session.state
+    with client.turn:
+        state = client.session.state
         return tuple(
             DisputeRow(view.key, state.study.case(view.key).case_id, view.state, (reason,))
             for view in state.cases

@@ -10,23 +10,23 @@ from napari_mamamia.io.review.keys import signature_fits
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.fold import FoldMemory, ReviewState, fold_events
+from napari_mamamia.reviewing.replay import ReplayMemory, ReviewState, replay_events
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
 
 
-def load_state(store: EventStore, before: FoldMemory | None = None) -> ReviewState:
-    """Return where a study stands by all that can be seen of it; see `fold_events`."""
-    return fold_reading(store, store.read(), before)
+def load_state(store: EventStore, before: ReplayMemory | None = None) -> ReviewState:
+    """Return where a study stands by all that can be seen of it; see `replay_events`."""
+    return replay_reading(store, store.read(), before)
 
 
-def fold_reading(
-    store: EventStore, reading: StoreReading, before: FoldMemory | None = None
+def replay_reading(
+    store: EventStore, reading: StoreReading, before: ReplayMemory | None = None
 ) -> ReviewState:
-    """Return where a study stands by these events; see `fold_events`."""
+    """Return where a study stands by these events; see `replay_events`."""
     chains, has_mask = reading.chains.values(), reading.masks.__contains__
-    return fold_events(store.study, store.origin, chains, has_mask, signature_fits, before)
+    return replay_events(store.study, store.origin, chains, has_mask, signature_fits, before)
 
 
 def read_whole(store: EventStore) -> StoreReading:

@@ -8,10 +8,10 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.client import StudyClient
+from napari_mamamia.services.review.pseudonymizer import pseudonymize_store
 from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
 from napari_mamamia.services.review.unblinding import note_sight
-from napari_mamamia.services.review.veil import veil_store
 
 _STILL_READS: Final = (
     "Not shown while you still have cases of your own to read: you would no longer be blind."
@@ -28,7 +28,7 @@ class QualityRow:
 
 
 @dataclass(frozen=True, slots=True)
-class QualityLook:
+class QualityStatus:
     """The queue of quality control and what was caught by it.
 
     `points` are (cases read, errors found) from none on, `says` whether one may stop and why.
@@ -39,43 +39,43 @@ class QualityLook:
     says: tuple[str, ...]
 
 
-def why_blind(desk: StudyDesk) -> str:
+def why_blind(client: StudyClient) -> str:
     """Return why this person is not shown what all readers did, "" where it is shown."""
-    with desk.turn:
-        if not desk.blinding.hides(Hidden.OTHER_READERS):
+    with client.turn:
+        if not client.blinding.hides(Hidden.OTHER_READERS):
             return ""
-        if not desk.is_judge:
+        if not client.is_judge:
             return "Shown to leads and adjudicators alone, since this study is blind."
-        is_over = all(one.state is CaseState.READ for _, one in desk.session.queue())
+        is_over = all(one.state is CaseState.READ for _, one in client.session.queue())
         return "" if is_over else _STILL_READS
 
 
-def look_at_quality(desk: StudyDesk) -> QualityLook | None:
+def look_at_quality(client: StudyClient) -> QualityStatus | None:
     """Return the queue that a study is read by; None without one, or where it would unblind.
 
     A queue's file that is missing or another one than when the study began is told in `says`.
     """
     try:
-        queue = desk.store.read_frozen(load_study_queue)
+        queue = client.store.read_frozen(load_study_queue)
     except (FormatError, OSError) as error:
-        return QualityLook((), (), (str(error),))
-    if queue is None or why_blind(desk):
+        return QualityStatus((), (), (str(error),))
+    if queue is None or why_blind(client):
         return None
-    queue = desk.veil.cover_queue(queue)
+    queue = client.pseudonymizer.cover_queue(queue)
     # Here, since they load drawing and statistics, which no window waits for.
     from napari_mamamia.reviewing.quality import follow_capture
     from napari_mamamia.services.review.quality_queue import describe_capture
     from napari_mamamia.services.review.report.study_report import list_marks
 
-    with desk.turn:
-        marks = list_marks(desk.session.state, queue)
+    with client.turn:
+        marks = list_marks(client.session.state, queue)
     capture = follow_capture(queue, marks)
     rows = tuple(QualityRow(one.case_id, one.why, marks.get(one.case_id)) for one in queue.places)
     points = tuple((point.n_read, point.n_errors) for point in capture.points)
-    return QualityLook(rows, points, describe_capture(capture))
+    return QualityStatus(rows, points, describe_capture(capture))
 
 
-def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
+def tell_agreement(client: StudyClient) -> tuple[str, ...]:
     """Return how far the readers agree so far, in lines of plain words; it takes seconds.
 
     Of a blind study that it was shown is an event that everybody sees.
@@ -88,12 +88,12 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     from napari_mamamia.services.review.agreement.agree import list_orders, measure_agreement
     from napari_mamamia.services.review.agreement.agreement_output import agreement_lines
 
-    if why := why_blind(desk):
+    if why := why_blind(client):
         return (why,)
-    with desk.turn:
-        note_sight(desk.session, "agreement so far")
-    store = FolderStore(desk.folder, review_folder())
-    veil_store(store)
+    with client.turn:
+        note_sight(client.session, "agreement so far")
+    store = FolderStore(client.folder, review_folder())
+    pseudonymize_store(store)
     form = store.read_frozen(load_study_form)
     result = measure_agreement(store, None, list_orders(form, ()))
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)

@@ -31,20 +31,20 @@ _MOST_PAIRS: Final = 30
 _USUAL: Final = Triggers()
 
 
-class WishError(CaseError):
-    """What was wished for cannot be; `field` is the field of `StudyWish` that has to be mended."""
+class SetupError(CaseError):
+    """What was wished for cannot be; `field` is the field of `StudySetup` that has to be mended."""
 
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)
         self.field = field
 
     # Pickle calls an error's class with its text alone; this one takes two.
-    def __reduce__(self) -> tuple[type["WishError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["SetupError"], tuple[str, str]]:
         return type(self), (str(self), self.field)
 
 
 @dataclass(frozen=True, slots=True)
-class StudyWish:
+class StudySetup:
     """All that a lead may wish of a study: what `mamamia review init` takes and page Review asks.
 
     Parameters
@@ -76,7 +76,7 @@ class StudyWish:
     order: Path | None = None
 
 
-def plan_study(wish: StudyWish) -> StudyDraft:
+def plan_study(setup: StudySetup) -> StudyDraft:
     """Return the study as it would be; nothing is written.
 
     Raises
@@ -85,40 +85,40 @@ def plan_study(wish: StudyWish) -> StudyDraft:
         If something is missing, unknown, there twice or cannot be read: it names the field.
     """
     with _name_field("data_set"):
-        if wish.data_set is None:  # not Path(): that is the current folder, too
+        if setup.data_set is None:  # not Path(): that is the current folder, too
             raise CaseError("expected a data set, got an empty line: name its folder")
-        data_set = Share(wish.data_set)
+        data_set = Share(setup.data_set)
         opened = data_set.run(open_data_set)
     with _name_field("name"):
-        if not wish.name.strip():
+        if not setup.name.strip():
             raise CaseError("expected a title, got an empty line: type one")
-    _check_people(wish)
+    _check_people(setup)
     with _name_field("n_readers"):
         plan = StudyPlan(
-            wish.name,
-            wish.mode,
-            wish.n_readers,
-            wish.blinding,
-            wish.consensus,
-            wish.triggers,
-            repeat_share=wish.repeat_share,
-            seed=wish.seed,
+            setup.name,
+            setup.mode,
+            setup.n_readers,
+            setup.blinding,
+            setup.consensus,
+            setup.triggers,
+            repeat_share=setup.repeat_share,
+            seed=setup.seed,
         )
     with _name_field("cases"):
-        case_ids = choose_cases([case.case_id for case in opened.data_set.cases], wish.cases)
+        case_ids = choose_cases([case.case_id for case in opened.data_set.cases], setup.cases)
     with _name_field("honeypots"):
-        pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
+        pots = () if setup.honeypots is None else read_case_list(setup.honeypots)
         _require_pots(opened, case_ids, pots)
-    for part, files in (("protocol", (wish.protocol, None)), ("order", (None, wish.order))):
+    for part, files in (("protocol", (setup.protocol, None)), ("order", (None, setup.order))):
         with _name_field(part):
             list_texts(*files)
     with _name_field("cases"):
-        about = (case_ids, pots, wish.protocol, wish.order)
-        return data_set.run(lambda _: draft_study(opened, plan, wish.people, *about))
+        about = (case_ids, pots, setup.protocol, setup.order)
+        return data_set.run(lambda _: draft_study(opened, plan, setup.people, *about))
 
 
 @dataclass(frozen=True, slots=True)
-class FreezeWish:
+class FreezeSetup:
     """Where a study is begun, and whose keys its file binds.
 
     `key_of` names the lead whose key is made on this computer with `passphrase`; without a
@@ -132,7 +132,7 @@ class FreezeWish:
     lead_keys: str = ""
 
 
-def freeze_wished(draft: StudyDraft, wish: FreezeWish) -> str:
+def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
     """Freeze a study with the keys of leads; return the SHA-256 of its file.
 
     Raises
@@ -142,12 +142,14 @@ def freeze_wished(draft: StudyDraft, wish: FreezeWish) -> str:
         a key.
     """
     with _name_field("lead_keys"):
-        keys = list(read_lead_keys(wish.lead_keys))
+        keys = list(read_lead_keys(setup.lead_keys))
     with _name_field("passphrase"):
-        if wish.passphrase:
-            keys.append((wish.key_of, make_lead_key(review_folder(), wish.passphrase)))
+        if setup.passphrase:
+            keys.append((setup.key_of, make_lead_key(review_folder(), setup.passphrase)))
     with _name_field("folder"):
-        return freeze_study(draft, wish.folder, is_complete=not wish.without_broken, lead_keys=keys)
+        return freeze_study(
+            draft, setup.folder, is_complete=not setup.without_broken, lead_keys=keys
+        )
 
 
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
@@ -214,15 +216,15 @@ def _name_field(field: str) -> Iterator[None]:
     """Let what goes wrong name the field in which it is mended."""
     try:
         yield
-    except WishError:
+    except SetupError:
         raise
     except MamamiaError as error:
-        raise WishError(str(error), field) from error
+        raise SetupError(str(error), field) from error
 
 
-def _check_people(wish: StudyWish) -> None:
-    """Raise `WishError` of the line of names that has to be mended."""
-    people = wish.people
+def _check_people(setup: StudySetup) -> None:
+    """Raise `SetupError` of the line of names that has to be mended."""
+    people = setup.people
     for role, names, word in (
         ("leads", people.leads, "who leads the study and answers for it"),
         ("readers", people.readers, "who reads the cases"),
@@ -233,9 +235,9 @@ def _check_people(wish: StudyWish) -> None:
                 raise CaseError(f"expected {word}, got nobody: type a name")
             name_people(StudyPeople(**{"leads": (), "readers": (), role: names}))
     with _name_field("readers"):
-        if len(people.readers) < wish.n_readers:
+        if len(people.readers) < setup.n_readers:
             raise CaseError(
-                f"expected at least {wish.n_readers} readers, who each read a case, got "
+                f"expected at least {setup.n_readers} readers, who each read a case, got "
                 f"{len(people.readers)}: name more, or ask for fewer readings of a case"
             )
 

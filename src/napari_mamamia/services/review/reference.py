@@ -12,7 +12,7 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.accepted import list_accepted, write_accepted
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import read_whole, replay_reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
     SaveError
         If the system refuses.
     """
-    state = fold_reading(store, read_whole(store))
+    state = replay_reading(store, read_whole(store))
     accepted = list_accepted(state)
     broken = list(accepted.conflicts)
     with own_folder() as place:

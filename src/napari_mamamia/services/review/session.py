@@ -26,8 +26,8 @@ from napari_mamamia.io.review.keys import (
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import EventProblem
-from napari_mamamia.reviewing.fold import FoldMemory, ReviewState
-from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.key_replay import KeyView
+from napari_mamamia.reviewing.replay import ReplayMemory, ReviewState
 from napari_mamamia.reviewing.signatures import (
     SignedThing,
     enter_message,
@@ -40,9 +40,9 @@ from napari_mamamia.services.review.compare import compare_readings, list_accept
 from napari_mamamia.services.review.look import (
     find_person,
     find_subject,
-    fold_reading,
     list_possible,
     rank_dispute,
+    replay_reading,
     require_counted,
     require_known,
     require_reason,
@@ -75,7 +75,7 @@ class ReviewSession:
 
     def __init__(self, store: EventStore, who: str, home: Path) -> None:
         self.store, self._home = store, home
-        self._memory = FoldMemory()
+        self._memory = ReplayMemory()
         self.problems: tuple[EventProblem, ...] = ()
         self.state = self.refresh()
         self.reader = find_person(self.state, who)
@@ -167,7 +167,7 @@ class ReviewSession:
     def refresh(self) -> ReviewState:
         """Look at the study anew; return where it stands."""
         reading = self.store.read()
-        self.state = fold_reading(self.store, reading, self._memory)
+        self.state = replay_reading(self.store, reading, self._memory)
         self.problems = reading.problems
         return self.state
 

@@ -8,12 +8,12 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.review import Meaning, ReadingMode, Role
 from napari_mamamia.io.review.keys import read_public_key, set_key_aside
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
-from napari_mamamia.services.review import vouching
-from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review import countersigning
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.look import find_key, find_person
 
 _SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
@@ -40,7 +40,7 @@ class EndableKey:
 
 
 @dataclass(frozen=True, slots=True)
-class SigningLook:
+class SigningStatus:
     """Where a person's signatures stand.
 
     Parameters
@@ -67,14 +67,14 @@ class SigningLook:
     endable: tuple[EndableKey, ...] = ()
 
 
-def look_at_signing(desk: StudyDesk) -> SigningLook:
+def look_at_signing(client: StudyClient) -> SigningStatus:
     """Return what this person may sign by what the desk saw last.
 
     A key file that is damaged is told as none: a new one is made beside it.
     """
-    with desk.turn:
-        state, me = desk.session.state, desk.reader
-        public = _read_own_key(desk)
+    with client.turn:
+        state, me = client.session.state, client.reader
+        public = _read_own_key(client)
         counts = any(key.key == public and key.counts for key in state.keys)
         waiting: tuple[str, ...] = ()
         if Role.LEAD in me.roles:
@@ -82,22 +82,22 @@ def look_at_signing(desk: StudyDesk) -> SigningLook:
             names = dict.fromkeys(open_key for open_key in open_keys if open_key != me.reader_id)
             waiting = tuple(map(state.name, names))
         things = sorted(
-            _list_things(desk, state), key=lambda thing: list(Meaning).index(thing.meaning)
+            _list_things(client, state), key=lambda thing: list(Meaning).index(thing.meaning)
         )
         digits = short_key(public) if public else ""
         ended = next((key.ended for key in state.keys if key.key == public), "")
-        endable = tuple(_list_endable(desk, state, public))
-        return SigningLook(digits, counts, tuple(things), waiting, ended, endable)
+        endable = tuple(_list_endable(client, state, public))
+        return SigningStatus(digits, counts, tuple(things), waiting, ended, endable)
 
 
-def _list_endable(desk: StudyDesk, state: ReviewState, public: str) -> Iterator[EndableKey]:
+def _list_endable(client: StudyClient, state: ReviewState, public: str) -> Iterator[EndableKey]:
     """Yield what may be ended: one's own key here, and all others by a lead who has a key."""
     open_keys = [key for key in state.keys if not key.ended]
     for open_key in open_keys:
         if open_key.key == public:
             yield EndableKey(open_key.reader, open_key.key, f"{short_key(open_key.key)} (yours)")
     has_word = any(key.key == public and key.by for key in state.keys)
-    if Role.LEAD not in desk.reader.roles or not has_word:
+    if Role.LEAD not in client.reader.roles or not has_word:
         return
     for one in open_keys:
         if one.key != public:
@@ -105,15 +105,15 @@ def _list_endable(desk: StudyDesk, state: ReviewState, public: str) -> Iterator[
             yield EndableKey(one.reader, one.key, text)
 
 
-def _read_own_key(desk: StudyDesk) -> str:
+def _read_own_key(client: StudyClient) -> str:
     try:
-        return read_public_key(desk.session.key_file) if desk.has_key else ""
+        return read_public_key(client.session.key_file) if client.has_key else ""
     except FormatError:
         return ""
 
 
-def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
-    me = desk.reader.reader_id
+def _list_things(client: StudyClient, state: ReviewState) -> Iterator[Signable]:
+    me = client.reader.reader_id
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
         for reading in view.readings:
@@ -122,7 +122,7 @@ def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
                 text = f"{case_id} · your reading of {reading.at[:10]}"
                 yield Signable(view.key, case_id, Meaning.AUTHOR, text, reading.occasion)
         decision = view.decision
-        if decision is None or view.state not in _SIGNED_STATES or not _may_judge(desk, view):
+        if decision is None or view.state not in _SIGNED_STATES or not _may_judge(client, view):
             continue
         text = f"{case_id} · {_describe_decision(state, view, decision)}"
         for meaning in (Meaning.REVIEWER, Meaning.APPROVER):
@@ -130,11 +130,11 @@ def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
                 yield Signable(view.key, case_id, meaning, text)
 
 
-def _may_judge(desk: StudyDesk, view: CaseView) -> bool:
+def _may_judge(client: StudyClient, view: CaseView) -> bool:
     """Whether this person may sign what was decided: a judge, or who had the second look."""
     looks = [reading.reader for reading in view.readings if reading.occasion == 0]
-    is_second_look = desk.store.study.plan.mode is ReadingMode.SECOND_LOOK
-    return desk.is_judge or (is_second_look and looks[-1:] == [desk.reader.reader_id])
+    is_second_look = client.store.study.plan.mode is ReadingMode.SECOND_LOOK
+    return client.is_judge or (is_second_look and looks[-1:] == [client.reader.reader_id])
 
 
 def _is_signed(
@@ -159,7 +159,7 @@ def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -
     return f"{text}; signed by {by}" if by else text
 
 
-def sign_things(desk: StudyDesk, things: Sequence[Signable], passphrase: str) -> str:
+def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
     """Sign; the passphrase is asked for each call. Returns what came of it, in words.
 
     Raises
@@ -169,15 +169,15 @@ def sign_things(desk: StudyDesk, things: Sequence[Signable], passphrase: str) ->
     CaseError
         If there is no key, or nothing to sign any more; what was signed before it stays signed.
     """
-    if not desk.has_key:
+    if not client.has_key:
         raise CaseError("expected your key on this computer, got none: make your key first")
     needs = ""
     for n_before, thing in enumerate(things):
         report_progress(n_before, len(things), f"Signing {thing.case_id}")
-        needs = desk.sign(thing.case, thing.meaning, passphrase, thing.occasion)
+        needs = client.sign(thing.case, thing.meaning, passphrase, thing.occasion)
     signed = f"{len(things)} signature{'s' * (len(things) != 1)}"
     if needs:
-        look = look_at_signing(desk)
+        look = look_at_signing(client)
         return (
             f"{signed} kept. {'They count' if len(things) != 1 else 'It counts'} once a lead has "
             f"countersigned your key: read the lead its digits, {look.digits}"
@@ -185,7 +185,7 @@ def sign_things(desk: StudyDesk, things: Sequence[Signable], passphrase: str) ->
     return f"{signed}, which count{'s' * (len(things) == 1)}."
 
 
-def make_own_key(desk: StudyDesk, passphrase: str) -> str:
+def make_own_key(client: StudyClient, passphrase: str) -> str:
     """Make this person's key on this computer; one that is there is set aside. Returns its digits.
 
     Raises
@@ -193,30 +193,30 @@ def make_own_key(desk: StudyDesk, passphrase: str) -> str:
     CaseError
         If the passphrase is too short; the key before stays then.
     """
-    with desk.turn:
-        path = desk.session.key_file
+    with client.turn:
+        path = client.session.key_file
         aside = set_key_aside(path) if path.exists() else None
         try:
-            return short_key(desk.session.make_key(passphrase))
+            return short_key(client.session.make_key(passphrase))
         except CaseError:
             if aside is not None:
                 aside.rename(path)
             raise
 
 
-def end_key(desk: StudyDesk, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
+def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
     """End a key from now on or since a time; returns what came of it. Errors as `revoke`."""
-    with desk.turn:
-        if not desk.has_key:
+    with client.turn:
+        if not client.has_key:
             raise CaseError(
                 "expected your own key on this computer, got none: who lost the key asks a lead"
             )
-        session = desk.session
-        ending = vouching.revoke(session, key.reader, key.key, reason, passphrase, since)
-        return vouching.describe_ending(session.state, key.key, ending)
+        session = client.session
+        ending = countersigning.revoke(session, key.reader, key.key, reason, passphrase, since)
+        return countersigning.describe_ending(session.state, key.key, ending)
 
 
-def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) -> str:
+def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str) -> str:
     """Give the lead's word that the key with these digits is that person's; returns what came.
 
     Raises
@@ -225,13 +225,13 @@ def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) ->
         If this person is no lead, the digits are of no key of that person, the lead's own key does
         not count, or the passphrase is wrong.
     """
-    with desk.turn:
-        if Role.LEAD not in desk.reader.roles:
+    with client.turn:
+        if Role.LEAD not in client.reader.roles:
             raise CaseError("expected a lead to countersign a key, got somebody else: ask a lead")
-        if not desk.has_key:
+        if not client.has_key:
             raise CaseError("expected your own key on this computer, got none: make it first")
-        state = desk.session.refresh()
+        state = client.session.refresh()
         reader_id = find_person(state, name).reader_id
         key = find_key(state, reader_id, digits)
-        vouching.countersign(desk.session, reader_id, key, passphrase)
-        return vouching.describe_word(desk.session.refresh(), key)
+        countersigning.countersign(client.session, reader_id, key, passphrase)
+        return countersigning.describe_word(client.session.refresh(), key)

@@ -9,8 +9,8 @@ from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.review import Role
 from napari_mamamia.io.review.store import EventStore, FolderStore
 from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.services.review.pseudonymizer import pseudonymize_store
 from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.veil import veil_store
 
 _JUDGES: Final = (Role.LEAD, Role.ADJUDICATOR)
 _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
@@ -30,7 +30,7 @@ def begin_covered(store: FolderStore, who: str, home: Path) -> ReviewSession:
     """
     session = ReviewSession(store, who, home)
     if not has_sight(session):
-        veil_store(store)
+        pseudonymize_store(store)
         session.refresh()
     return session
 

@@ -18,12 +18,12 @@ from napari_mamamia.services.score.case_table import (
     text_key,
 )
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
-from napari_mamamia.services.score.looks import CaseLook
+from napari_mamamia.services.score.inspections import CaseInspection
 
 _MOST_TAGS: Final = 60
 
 
-def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> CaseTable:
+def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTable:
     """Return the table with the kinds of failure of the cases looked at."""
     by_id = {one.case_id: one.failures for one in found}
     pairs = zip(table.rows, table.failures, strict=True)

@@ -8,9 +8,9 @@ from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.services.score.facts import tags_for, with_facts
-from napari_mamamia.services.score.looks import CaseLook, looks_of
+from napari_mamamia.services.score.inspections import CaseInspection, looks_of
 from napari_mamamia.services.score.report import Scored
-from napari_mamamia.services.score.score import cohort_numbers, score_and_look_at
+from napari_mamamia.services.score.score import cohort_numbers, score_and_inspect_at
 from napari_mamamia.services.score.settings import ScoreSettings
 
 MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
@@ -25,10 +25,10 @@ def score_masks_of_cases(
     The images of the settings are not looked at.
     """
     rows: list[CaseScore] = []
-    looks: list[CaseLook] = []
+    looks: list[CaseInspection] = []
     for number, (case_id, masks) in enumerate(pairs.items()):
         report_progress(number, len(pairs), f"Scoring {case_id}")
-        scored = score_and_look_at(case_id, masks, settings.profile, settings.label_value)
+        scored = score_and_inspect_at(case_id, masks, settings.profile, settings.label_value)
         rows.append(scored.score)
         looks += [scored.look] if scored.look is not None else []
     full = with_facts(rows, {}, tags_for(list(pairs), settings))

@@ -33,7 +33,7 @@ from napari_mamamia.scoring.statistics.bootstrap import (
     IntervalMethod,
     interval_named,
 )
-from napari_mamamia.services.batch.beside import write_parquet
+from napari_mamamia.services.batch.in_subprocess import write_parquet
 
 # The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason.
 

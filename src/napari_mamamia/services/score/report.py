@@ -24,13 +24,13 @@ from napari_mamamia.scoring.report.gallery import CasePicture, picture_of, worst
 from napari_mamamia.scoring.report.report import write_report, write_reports
 from napari_mamamia.scoring.report.report_figures import write_figures
 from napari_mamamia.scoring.report.text import Answer
-from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.score.composite import (
     rank_models,
     rank_response_models,
     say_unequal_responses,
 )
-from napari_mamamia.services.score.looks import NO_LOOKS, Looks, read_pair
+from napari_mamamia.services.score.inspections import NO_LOOKS, Looks, read_pair
 from napari_mamamia.services.score.settings import ScoreSettings
 
 REPORT: Final = "report.html"

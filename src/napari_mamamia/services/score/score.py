@@ -42,7 +42,12 @@ from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.score.case_tags import split_tags
 from napari_mamamia.services.score.clinical_table import described, matched, read_table
 from napari_mamamia.services.score.facts import tags_for, with_facts
-from napari_mamamia.services.score.looks import LOOKED_AT, CaseLook, look_at_case, looks_of
+from napari_mamamia.services.score.inspections import (
+    LOOKED_AT,
+    CaseInspection,
+    look_at_case,
+    looks_of,
+)
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
 from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
@@ -66,7 +71,7 @@ class ScoredCase:
     """A case's score and why it failed; no look where there is no reference to look at."""
 
     score: CaseScore
-    look: CaseLook | None = None
+    look: CaseInspection | None = None
 
 
 def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
@@ -83,7 +88,7 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
     return score_label_maps(inputs.case_id, *masks, settings.profile, label)
 
 
-def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
+def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     """Return the score of one case and why it failed; each mask is read once.
 
     `inputs.about` are the case's `CaseFiles` where there are images of it. Errors as in
@@ -92,7 +97,7 @@ def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     """
     report_progress(0, 2, "Reading the masks")
     masks, label = _read_masks(inputs, settings)
-    return score_and_look_at(inputs.case_id, masks, settings.profile, label, inputs.about)
+    return score_and_inspect_at(inputs.case_id, masks, settings.profile, label, inputs.about)
 
 
 def _read_masks(
@@ -104,14 +109,14 @@ def _read_masks(
     return masks, None if isinstance(settings.label, str) else settings.label
 
 
-def score_and_look_at(
+def score_and_inspect_at(
     case_id: str,
     masks: tuple[LabelMap | None, LabelMap | None],
     profile: Profile = CLINICAL,
     label: float | None = None,
     images: CaseFiles | None = None,
 ) -> ScoredCase:
-    """Return the score of masks in memory and why it failed; see `score_and_look`."""
+    """Return the score of masks in memory and why it failed; see `score_and_inspect`."""
     reference, prediction = masks
     score, measured = score_and_measure(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
@@ -154,7 +159,7 @@ def score_cases(
         _collect_inputs(case_id, files, images.get(case_key(case_id)))
         for case_id, files in pairs.items()
     ]
-    work = CaseWork("score", score_and_look, CaseSettings(profile, label), ScoredCase)
+    work = CaseWork("score", score_and_inspect, CaseSettings(profile, label), ScoredCase)
     return run_batch(cases, work, place, store=store, existing=existing)
 
 
@@ -193,7 +198,7 @@ class ScoreSummary:
 
     model: ModelScores
     folder: Path
-    looks: tuple[CaseLook, ...] = ()
+    looks: tuple[CaseInspection, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -383,7 +388,7 @@ def _score_cases(
     place: Place | None,
     store: Path | None,
     existing: Existing,
-) -> tuple[tuple[CaseScore, ...], list[CaseLook]]:
+) -> tuple[tuple[CaseScore, ...], list[CaseInspection]]:
     """Return one row for each pair, in order, whatever happens to it; and the looks."""
     pairs = {name: files for name, files in found.pairs.items() if name not in found.problems}
     images: dict[str, CaseFiles] = {}

@@ -27,8 +27,8 @@ from napari_mamamia.segmentation.submission.external import Submission
 from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.outputs import MASKS, CheckedMask, take_mask
-from napari_mamamia.segmentation.submission.room import Interpreter, Patient
 from napari_mamamia.segmentation.submission.run import run_submission_once
+from napari_mamamia.segmentation.submission.sandbox import Interpreter, Patient
 from napari_mamamia.segmentation.submission.table import TABLE, Response, take_responses
 from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import load_case
@@ -99,8 +99,8 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
             return tuple(outcomes)
         log = _log_file(run, part.log_name, [files.case_id for files, _, _ in ready])
         limits = replace(run.limits, seconds=part.seconds)
-        room = work / "room"
-        room.mkdir()
+        sandbox = work / "room"
+        sandbox.mkdir()
         patients = [patient for _, patient, _ in ready]
         ended = run_submission_once(
             run.submission,
@@ -109,12 +109,12 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
             run.isolation,
             run.python,
             limits,
-            room,
+            sandbox,
             log,
             cuda_on_processor=run.cuda_on_processor,
         )
         _close_log(log, ended)
-        outcomes += _collect_outcomes(run, part, ready, ended, room / "output")
+        outcomes += _collect_outcomes(run, part, ready, ended, sandbox / "output")
     return tuple(outcomes)
 
 

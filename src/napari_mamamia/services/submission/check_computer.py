@@ -154,8 +154,8 @@ def _read_version(package: str) -> str:
 def isolation() -> Iterator[Finding]:
     """Yield what can keep a submission in, or why nothing can."""
     check = find_isolation()
-    for room in check.usable:
-        yield Finding("isolation", room.text)
+    for sandbox in check.usable:
+        yield Finding("isolation", sandbox.text)
     if is_root():
         text = "this is root: foreign programs run only if you allow it, better as another account"
         yield Finding("account", text, State.NOTE)

@@ -25,7 +25,7 @@ from napari_mamamia.io.workspace.provenance import sidecar_path
 from napari_mamamia.segmentation.submission.external import INGESTED, Submission, read_submission
 from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.segmentation.submission.outputs import MASKS
-from napari_mamamia.segmentation.submission.room import find_interpreter
+from napari_mamamia.segmentation.submission.sandbox import find_interpreter
 from napari_mamamia.segmentation.submission.table import TABLE, Response, constant_note
 from napari_mamamia.segmentation.submission.watch import can_watch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder

@@ -81,9 +81,9 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
     """
     require_no_root(as_root=settings.as_root)
     chosen_kind = settings.isolation
-    open_room = Isolation(IsolationKind.NONE)
+    no_sandbox = Isolation(IsolationKind.NONE)
     if chosen_kind is IsolationKind.NONE and settings.consent:
-        return open_room, ()
+        return no_sandbox, ()
     kinds = tuple(IsolationKind)[:-1] if chosen_kind is None else (chosen_kind,)
     tried: tuple[str, ...] = ()
     for kind in kinds:
@@ -92,7 +92,7 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
             return check.usable[0], tried
         tried += check.reasons
     if chosen_kind is None and settings.consent:
-        return open_room, tried
+        return no_sandbox, tried
     reasons = "; ".join(tried) or "running without isolation was asked for"
     raise ModelError(
         f"a submission is a foreign program and runs in a sandbox, but there is none ({reasons}): "

@@ -16,7 +16,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.smartpaint.brush.features import LATE_POST, POST_PRE, FeatureImages
-from napari_mamamia.smartpaint.brush.path import Dab
+from napari_mamamia.smartpaint.brush.path import Stamp
 from napari_mamamia.smartpaint.brush.reach import (
     SMOOTHING_MM,
     Spacing,
@@ -46,7 +46,7 @@ Floats = NDArray[np.float32]
 def paint(
     membership: Floats,
     box: Box,
-    dab: Dab,
+    stamp: Stamp,
     brush: Brush,
     images: FeatureImages | None,
     spacing_mm: Spacing,
@@ -61,8 +61,8 @@ def paint(
     membership
         float32 of the box's shape, 0 to 1; it may be a view.
     box
-        Usually `dab_box`; any other gives the same values in the voxels that both hold, but that a
-        smoothing brush needs the whole of it.
+        Usually `stamp_box`; any other box gives the same values in the voxels that both hold, but
+        a smoothing brush needs the whole of it.
     dab, brush, spacing_mm
         The deposit, what makes it, and the array's spacing (z, y, x).
     images
@@ -76,16 +76,16 @@ def paint(
     if box.is_empty:
         return
     if brush.tool is Tool.SMOOTH:
-        smooth(membership, dab, brush, spacing_mm, box)
+        smooth(membership, stamp, brush, spacing_mm, box)
         return
-    amount = dose(dab, brush, images, spacing_mm, box)
-    if dab.spent is not None and images is not None:
-        amount = dab.spent.beyond(amount, box, images.case.grid.shape)
+    amount = dose(stamp, brush, images, spacing_mm, box)
+    if stamp.spent is not None and images is not None:
+        amount = stamp.spent.beyond(amount, box, images.case.grid.shape)
     deposit(membership, amount, brush.action)
 
 
 def dose(
-    dab: Dab, brush: Brush, images: FeatureImages | None, spacing_mm: Spacing, box: Box
+    stamp: Stamp, brush: Brush, images: FeatureImages | None, spacing_mm: Spacing, box: Box
 ) -> Floats:
     """Return what a dab deposits in each voxel of `box`: ``D = E fall rho``, 0 or more.
 
@@ -106,7 +106,7 @@ def dose(
     CaseError
         If a SmartPaint brush comes without images.
     """
-    fall = fall_off(dab.centre, brush, spacing_mm, box)
+    fall = fall_off(stamp.centre, brush, spacing_mm, box)
     if brush.tool is Tool.SPHERE:
         fall *= _WHOLE_DOSE
         return fall
@@ -115,12 +115,12 @@ def dose(
             "a SmartPaint brush compares images, but this mask was opened without any: open its "
             "case, or take the plain sphere"
         )
-    sample = dab.sample or sample_at(dab.centre, brush, images, spacing_mm)
+    sample = stamp.sample or sample_at(stamp.centre, brush, images, spacing_mm)
     if not sample.middle:
         fall.fill(0.0)
         return fall
     fall *= _measure_similarity(images.choose(brush.features), sample, brush.tolerance, box)
-    fall *= np.float32(dab.amount)
+    fall *= np.float32(stamp.amount)
     return fall
 
 
@@ -167,7 +167,7 @@ def deposit(membership: Floats, dose: Floats, action: Action) -> None:
         membership -= share
 
 
-def smooth(membership: Floats, dab: Dab, brush: Brush, spacing_mm: Spacing, box: Box) -> None:
+def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, box: Box) -> None:
     """Blend `membership`, in place, with its Gaussian mean, by ``1 - exp(-E fall)``.
 
     The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`; beyond the
@@ -177,8 +177,8 @@ def smooth(membership: Floats, dab: Dab, brush: Brush, spacing_mm: Spacing, box:
     if brush.extent is Extent.PLANE:
         sigmas[brush.plane_axis] = 0.0
     mean = gaussian_filter(membership, sigmas, mode="nearest", truncate=3.0)
-    share = fall_off(dab.centre, brush, spacing_mm, box)
-    share *= np.float32(-dab.amount)
+    share = fall_off(stamp.centre, brush, spacing_mm, box)
+    share *= np.float32(-stamp.amount)
     np.exp(share, out=share)
     np.subtract(np.float32(1.0), share, out=share)
     mean -= membership

@@ -22,7 +22,7 @@ FARTHEST_MM: Final = 1000.0  # our choice: no exam is so long; a pointer there h
 
 
 @dataclass(frozen=True, slots=True)
-class Dab:
+class Stamp:
     """One deposit of a brush: where, and how much.
 
     Parameters
@@ -130,7 +130,7 @@ class StrokePath:
         self._sample: Sample | None = None
         self._spent: Spent | None = None
         self._last: Voxel | None = None
-        self._since_dab_mm = 0.0
+        self._since_stamp_mm = 0.0
         self._length_mm = 0.0
         self._too_far = 0
 
@@ -144,9 +144,9 @@ class StrokePath:
         """Length of the path so far in mm; 0 for a press."""
         return self._length_mm
 
-    def press(self, point: Voxel) -> tuple[Dab, ...]:
+    def press(self, point: Voxel) -> tuple[Stamp, ...]:
         """Return the dab of the press, and begin a new path there; none for a place not finite."""
-        self._since_dab_mm = self._length_mm = 0.0
+        self._since_stamp_mm = self._length_mm = 0.0
         self._last = self._sample = None
         self._too_far = 0
         if not all(isfinite(place) for place in point):
@@ -155,9 +155,9 @@ class StrokePath:
         if self._wants_lock and self._images is not None:
             self._sample = sample_at(point, self._brush, self._images, self._spacing_mm)
         self._spent = Spent() if self._brush.tool is Tool.SMARTPAINT else None
-        return (Dab(point, PRESS_DOSE, self._sample, self._spent),)
+        return (Stamp(point, PRESS_DOSE, self._sample, self._spent),)
 
-    def drag(self, point: Voxel) -> tuple[Dab, ...]:
+    def drag(self, point: Voxel) -> tuple[Stamp, ...]:
         """Return the dabs between the last place and `point`; often none.
 
         A drag without a press is one. A place that is not finite, or a metre away, is left out.
@@ -173,35 +173,35 @@ class StrokePath:
         self._last = point
         return dabs
 
-    def release(self) -> tuple[Dab, ...]:
+    def release(self) -> tuple[Stamp, ...]:
         """Return the dab where the pointer was last, none where the row of dabs ends there.
 
         Without it a stroke would stop up to a step before its end. A smoothing brush gives it the
         share of a step that was walked.
         """
-        walked_mm, last = self._since_dab_mm, self._last
+        walked_mm, last = self._since_stamp_mm, self._last
         if last is None or walked_mm <= _ROUNDING * self._step_mm:
             return ()
-        self._since_dab_mm = 0.0
+        self._since_stamp_mm = 0.0
         share = walked_mm / self._step_mm if self._brush.tool is Tool.SMOOTH else 1.0
-        return (Dab(last, self._amount * share, self._sample, self._spent),)
+        return (Stamp(last, self._amount * share, self._sample, self._spent),)
 
     @property
     def _wants_lock(self) -> bool:
         return self._brush.sampling is Sampling.LOCKED and self._brush.tool is Tool.SMARTPAINT
 
-    def _place_dabs(self, start: Voxel, stop: Voxel) -> Iterator[Dab]:
+    def _place_dabs(self, start: Voxel, stop: Voxel) -> Iterator[Stamp]:
         """Yield the dabs of one straight piece; what is left over counts for the next."""
         piece_mm = dist(self._in_mm(start), self._in_mm(stop))
         self._length_mm += piece_mm
-        walked = self._step_mm - self._since_dab_mm
+        walked = self._step_mm - self._since_stamp_mm
         # Otherwise rounding would decide whether a path of whole steps ends in a dab.
         while walked <= piece_mm + _ROUNDING * self._step_mm:
             share = min(walked / piece_mm, 1.0) if piece_mm else 1.0
             z, y, x = (a + share * (b - a) for a, b in zip(start, stop, strict=True))
-            yield Dab((z, y, x), self._amount, self._sample, self._spent)
+            yield Stamp((z, y, x), self._amount, self._sample, self._spent)
             walked += self._step_mm
-        self._since_dab_mm = piece_mm - (walked - self._step_mm)
+        self._since_stamp_mm = piece_mm - (walked - self._step_mm)
 
     def _in_mm(self, point: Voxel) -> Voxel:
         z, y, x = (place * step for place, step in zip(point, self._spacing_mm, strict=True))

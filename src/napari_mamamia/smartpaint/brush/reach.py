@@ -57,7 +57,7 @@ def voxel_under(point: Voxel) -> tuple[int, int, int]:
     return (z, y, x)
 
 
-def dab_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
+def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
     """Return the voxels that a dab at `centre` may read and change; empty outside the volume.
 
     It holds the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel under

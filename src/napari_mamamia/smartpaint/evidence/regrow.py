@@ -20,7 +20,7 @@ from napari_mamamia.smartpaint.evidence.shape import measure_depth
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline
-from napari_mamamia.smartpaint.parts import without_crumbs
+from napari_mamamia.smartpaint.parts import without_fragments
 
 _STEADY: Final = 2.0  # log odds of the mask so far: less sure evidence does not move its edge
 _PULL: Final = 1.0  # log odds of a full pull
@@ -174,7 +174,7 @@ def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
     new_holes = find_holes(whole) & ~(find_holes(scene.mask) & ~scene.mask)
     clean = (whole | new_holes) & ~belief.outside
     part = Grid(clean.shape, grid.affine)
-    return without_crumbs(clean, part, scene.mask, scene.hold) & ~belief.outside | belief.inside
+    return without_fragments(clean, part, scene.mask, scene.hold) & ~belief.outside | belief.inside
 
 
 def _about_change(before: Bools, after: Bools, grid: Grid) -> tuple[str, ...]:

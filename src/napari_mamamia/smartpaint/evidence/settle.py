@@ -367,7 +367,7 @@ def _accept_changes(
         if holes.any():
             after |= holes & ~find_holes(before) & (hold[slices] >= 0) & window[slices]
     else:
-        after = _drop_crumbs(scene, before, after, hold[slices], slices)
+        after = _drop_fragments(scene, before, after, hold[slices], slices)
     out = scene.mask.copy()
     out[slices] = after
     return out
@@ -396,7 +396,7 @@ def find_holes(mask: Bools) -> Bools:
     return holes
 
 
-def _drop_crumbs(
+def _drop_fragments(
     scene: Scene,
     before: Bools,
     after: Bools,
@@ -427,5 +427,5 @@ def _drop_crumbs(
     touched = np.unique(old[before & ~after])
     stays[np.unique(pieces[after & ~np.isin(old, touched)])] = True
     stays[0] = True
-    crumbs: Bools = ~stays[pieces]
-    return after & ~crumbs
+    fragments: Bools = ~stays[pieces]
+    return after & ~fragments

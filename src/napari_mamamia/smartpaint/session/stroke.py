@@ -12,8 +12,8 @@ from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Tool, Voxel
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.smartpaint.brush.brush import paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.brush.path import Dab, StrokePath
-from napari_mamamia.smartpaint.brush.reach import dab_box
+from napari_mamamia.smartpaint.brush.path import Stamp, StrokePath
+from napari_mamamia.smartpaint.brush.reach import stamp_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
 
 TOO_FAR: Final = "places left out"
@@ -87,17 +87,17 @@ class StrokeInHand:
             self._state.hold_changes(self.brush.label, self.boxes)
         return changed
 
-    def _paint_dabs(self, dabs: Iterable[Dab]) -> Box:
+    def _paint_dabs(self, dabs: Iterable[Stamp]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()
         # A plain sphere means every voxel of its disc, those that it does not turn over too.
         holds = self.brush.action if self.brush.tool is Tool.SPHERE else None
-        for dab in dabs:
-            box = dab_box(dab.centre, self.brush, self._spacing_mm, state.labels.shape)
+        for stamp in dabs:
+            box = stamp_box(stamp.centre, self.brush, self._spacing_mm, state.labels.shape)
             if box.is_empty:
                 continue
             start = state.start_of(label, box)
             painted = start.copy()
-            paint(painted, box, dab, self.brush, self._images, self._spacing_mm)
+            paint(painted, box, stamp, self.brush, self._images, self._spacing_mm)
             self.boxes = joined(self.boxes, box)
             changed = changed.union(state.paint(label, box, start, painted, self._locked, holds))
         return changed
@@ -112,12 +112,12 @@ def turned_by_press(
     locked: frozenset[int],
 ) -> tuple[Box, NDArray[np.bool_]]:
     """Return a box, and which voxels in it a press at `point` would turn over; nothing changes."""
-    box = dab_box(point, brush, spacing_mm, state.labels.shape)
+    box = stamp_box(point, brush, spacing_mm, state.labels.shape)
     turned = np.zeros(box.shape, np.bool_)
-    for dab in StrokePath(brush, spacing_mm, images).press(point):
+    for stamp in StrokePath(brush, spacing_mm, images).press(point):
         start = state.start_of(brush.label, box)
         painted = start.copy()
-        paint(painted, box, dab, brush, images, spacing_mm)
+        paint(painted, box, stamp, brush, images, spacing_mm)
         turned |= state.turned_by(brush.label, box, start, painted, locked)[1]
     return box, turned
 

@@ -319,7 +319,7 @@ class _LateControls(QObject):
         layers.events.inserted.disconnect(box._add)
         layers.events.inserted.connect(self._insert_frame)
         layers.events.removed.connect(self._forget_frame)
-        layers.selection.events.active.connect(self._fill_soon)
+        layers.selection.events.active.connect(self._fill_later)
 
     def _insert_frame(self, event: Any) -> None:
         if not self._is_late(event.value):
@@ -331,12 +331,12 @@ class _LateControls(QObject):
     def _forget_frame(self, event: Any) -> None:
         self._frames.pop(event.value, None)
 
-    def _fill_soon(self, _event: object = None) -> None:
+    def _fill_later(self, _event: object = None) -> None:
         self._filling.start(0)
 
     def _follow_dock(self, is_seen: bool) -> None:
         if is_seen:
-            self._fill_soon()
+            self._fill_later()
 
     def _make_controls(self) -> None:
         layer, widgets = self._layers.selection.active, self._box.widgets

@@ -91,7 +91,7 @@ def _find_contours(
 
 
 @dataclass(frozen=True, slots=True)
-class RingLook:
+class RingStyle:
     """The circle's colour, and the radii of the rings in and around it, as shares of its own."""
 
     colour: str = _NAPARIS_COLOUR
@@ -104,10 +104,10 @@ class BrushRings:
 
     def __init__(self) -> None:
         self._lines: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self._drawn: WeakKeyDictionary[Any, tuple[RingLook, int]] = WeakKeyDictionary()
-        self.look = RingLook()
+        self._drawn: WeakKeyDictionary[Any, tuple[RingStyle, int]] = WeakKeyDictionary()
+        self.look = RingStyle()
 
-    def show(self, look: RingLook) -> None:
+    def show(self, look: RingStyle) -> None:
         """Show this look from now on, in every view that the mouse was in."""
         self.look = look
         for circle in tuple(self._drawn):
@@ -172,7 +172,7 @@ def _make_line(parent: Any) -> Any:
     return visuals.Line(connect="segments", method="gl", antialias=True, parent=parent)
 
 
-def _ring_segments(look: RingLook, radius: float) -> NDArray[np.float32]:
+def _ring_segments(look: RingStyle, radius: float) -> NDArray[np.float32]:
     """Return the ends of the lines, (2 n, 2) in pixels from the mouse: two rows a line."""
     parts = []
     if look.inner is not None:

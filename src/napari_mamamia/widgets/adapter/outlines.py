@@ -63,7 +63,7 @@ _SPARE_LINE: Final = "_mamamia_spare_line"
 
 
 @dataclass(frozen=True, slots=True)
-class LineLook:
+class LineStyle:
     """How a mask's line looks: colour (hexadecimal), widths and dashes in pixels of the screen.
 
     `stroke` of each `period` is drawn, the rest shows what lies below; a line without gaps has both
@@ -77,10 +77,10 @@ class LineLook:
     stroke: float = 1.0
     period: float = 1.0
     label: int = 0
-    others: "LineLook | None" = None
+    others: "LineStyle | None" = None
 
 
-def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineLook | None]) -> None:
+def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
     """Draw the masks that come into a view from now on as `look_of` says; None leaves them as is.
 
     `view` is a `QtViewer`.
@@ -98,7 +98,7 @@ def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineLook | None])
 def _add_visual(
     canvas_ref: Any,
     add: Callable[[Any, Layer, Any], None],
-    look_of: Callable[[Layer], LineLook | None],
+    look_of: Callable[[Layer], LineStyle | None],
     layer: Layer,
     visual: Any,
 ) -> None:
@@ -110,7 +110,7 @@ def _add_visual(
 
 
 def _give_line(
-    canvas: Any, look_of: Callable[[Layer], LineLook | None], layer: Layer, visual: Any
+    canvas: Any, look_of: Callable[[Layer], LineStyle | None], layer: Layer, visual: Any
 ) -> None:
     if not isinstance(layer, Labels) or not hasattr(visual, "_layer_node"):
         return
@@ -131,12 +131,12 @@ class SmoothOutline:
         layer: Labels,
         visual: Any,
         line: tuple[Any, Any],
-        look_of: Callable[[Layer], LineLook | None],
+        look_of: Callable[[Layer], LineStyle | None],
     ) -> None:
         self._layer, self._visual = ref(layer), ref(visual)
         self._picture, self._shader = line
         self._look_of = look_of
-        self._look: LineLook | None = None
+        self._look: LineStyle | None = None
         self._pixel_scale = 1.0
         self._follow_screen()
         self._take_look()
@@ -243,14 +243,14 @@ def _make_line() -> tuple[Any, Any]:
     return picture, shader
 
 
-def _set_look(shader: Any, look: LineLook, pixel_scale: float) -> None:
+def _set_look(shader: Any, look: LineStyle, pixel_scale: float) -> None:
     shader.fshader["level"] = LEVEL
     for before, one in (("", look), ("other_", look.others or look)):
         for name, value in _values_of(one, pixel_scale).items():
             shader.fshader[before + name] = value
 
 
-def _values_of(look: LineLook, pixel_scale: float) -> dict[str, Any]:
+def _values_of(look: LineStyle, pixel_scale: float) -> dict[str, Any]:
     colours: Any = import_module("vispy.color")
     half_width = look.width / 2 * pixel_scale
     return {

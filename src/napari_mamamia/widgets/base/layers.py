@@ -18,7 +18,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
-from napari_mamamia.widgets.adapter.outlines import LineLook
+from napari_mamamia.widgets.adapter.outlines import LineStyle
 from napari_mamamia.widgets.controls.colours import (
     AGREEMENT_COLOURS,
     MARK_COLOURS,
@@ -200,7 +200,7 @@ def subtraction_layer(
     return frame.to_display(array), keywords, "image"
 
 
-def doubt_layer(
+def uncertainty_layer(
     tag: LayerTag, array: NDArray[Any], said: str = "doubt [bit]", most: float = 1.0
 ) -> LayerTuple:
     """Return the image layer of a map of doubt ``(z, y, x)``, 0 to `most`, over the image.
@@ -323,7 +323,7 @@ def style_mask(layer: Labels) -> None:
     layer.selected_label = 1
 
 
-def find_line_look(layer: Layer) -> LineLook | None:
+def find_line_style(layer: Layer) -> LineStyle | None:
     """Return how a mask's smooth line looks, None for layers that are no masks of ours."""
     tag = tag_of(layer)
     if tag is None or tag.role not in MASK_ROLES:
@@ -332,10 +332,10 @@ def find_line_look(layer: Layer) -> LineLook | None:
     colour = MASK_COLOURS[tag.role]
     painted = _painted_label(layer)
     if not painted:
-        return LineLook(colour, stroke=stroke, period=period)
+        return LineStyle(colour, stroke=stroke, period=period)
     other_stroke, other_period = OTHER_LESION_DASHES
-    others = LineLook(OTHER_LESION, OTHER_LESION_WIDTH, stroke=other_stroke, period=other_period)
-    return LineLook(colour, stroke=stroke, period=period, label=painted, others=others)
+    others = LineStyle(OTHER_LESION, OTHER_LESION_WIDTH, stroke=other_stroke, period=other_period)
+    return LineStyle(colour, stroke=stroke, period=period, label=painted, others=others)
 
 
 def mark_painted(layer: Any, label: int) -> None:
@@ -349,7 +349,7 @@ def mark_painted(layer: Any, label: int) -> None:
     colours: dict[int | None, str] = {0: "transparent", None: MASK_COLOURS[tag.role]}
     if label:
         colours |= {label: MASK_COLOURS[tag.role], None: OTHER_LESION}
-    # The colour map is heard of by the layer's line, which asks `find_line_look` for its look.
+    # The colour map is heard of by the layer's line, which asks `find_line_style` for its look.
     layer.colormap = DirectLabelColormap(color_dict=colours)
     layer.selected_label = label or 1
 

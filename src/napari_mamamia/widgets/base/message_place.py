@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.controls.controls import (
     column,
     label,
@@ -25,7 +26,6 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.controls.page_area import PageArea
-from napari_mamamia.widgets.controls.soon import call_soon
 
 _LEAST_HEIGHT = 24
 _EDGE = 2
@@ -164,7 +164,7 @@ class MessagePlace(QWidget):
             self._is_pressed = kind == kinds.MouseButtonPress
         is_click = kind == kinds.MouseButtonRelease and self._is_pressed
         if is_click and not self.message.hasSelectedText():
-            call_soon(self, self._fold_away)
+            call_later(self, self._fold_away)
         return False
 
     def _make_sheet(self) -> "_Sheet":

@@ -34,7 +34,7 @@ from napari_mamamia.services.case.show_case import (
 )
 from napari_mamamia.services.case.show_contrast import contrast_limits, project_case
 from napari_mamamia.services.dicom.check import check_import, default_target
-from napari_mamamia.services.dicom.look import judge_again, look_at_source
+from napari_mamamia.services.dicom.inspection import judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import (
     part_picture,
     preview_study,
@@ -85,7 +85,6 @@ from napari_mamamia.services.predict.added_models import (
 )
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.convert_model import isolation_reason
-from napari_mamamia.services.predict.doubt import doubt_kinds, doubt_of
 from napari_mamamia.services.predict.input_pictures import (
     input_pictures,
     kinetic_channels,
@@ -103,6 +102,7 @@ from napari_mamamia.services.predict.model_recipes import (
     write_beside,
 )
 from napari_mamamia.services.predict.predict import predict_case, segmenters
+from napari_mamamia.services.predict.uncertainty import uncertainty_kinds, uncertainty_of
 from napari_mamamia.services.rank.board import open_board
 from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
 from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
@@ -115,10 +115,10 @@ from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.report.report import report_anew
 from napari_mamamia.services.review.case_facts import fill_hidden, find_breasts, measure_lesions
-from napari_mamamia.services.review.desk import (
+from napari_mamamia.services.review.client import (
     is_study,
     list_people,
-    open_desk,
+    open_client,
 )
 from napari_mamamia.services.review.judging import (
     accept_case,
@@ -127,7 +127,7 @@ from napari_mamamia.services.review.judging import (
     leave_out,
     list_decided,
     list_differences,
-    load_first_look,
+    load_first_snapshot,
     open_dispute,
     reopen_case,
     set_down,
@@ -147,9 +147,9 @@ from napari_mamamia.services.score.case_facets import (
 )
 from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.case_tags import read_tags, tag_case
-from napari_mamamia.services.score.clinical_look import look_at_clinical
+from napari_mamamia.services.score.clinical_summary import look_at_clinical
 from napari_mamamia.services.score.cohort_page import saved_figures
-from napari_mamamia.services.score.looks import look_for_contrast
+from napari_mamamia.services.score.inspections import look_for_contrast
 from napari_mamamia.services.score.models import score_models
 from napari_mamamia.services.score.pairs import find_pairs
 from napari_mamamia.services.score.review import compare_masks, review_masks
@@ -203,8 +203,8 @@ class PredictServices(ServiceSet):
     convert = staticmethod(convert_in_isolation)
     kept = staticmethod(kept_prediction)
     keep = staticmethod(keep_prediction)
-    doubt_kinds = staticmethod(doubt_kinds)
-    doubt_of = staticmethod(doubt_of)
+    uncertainty_kinds = staticmethod(uncertainty_kinds)
+    uncertainty_of = staticmethod(uncertainty_of)
 
 
 class KineticServices(ServiceSet):
@@ -256,14 +256,14 @@ class ReviewServices(ServiceSet):
 
     is_study = staticmethod(is_study)
     list_people = staticmethod(list_people)
-    open_desk = staticmethod(open_desk)
+    open_client = staticmethod(open_client)
     find_breasts = staticmethod(find_breasts)
     measure_lesions = staticmethod(measure_lesions)
     fill_hidden = staticmethod(fill_hidden)
     plan_study = staticmethod(plan_study)
     list_case_ids = staticmethod(list_case_ids)
     freeze_wished = staticmethod(freeze_wished)
-    load_first_look = staticmethod(load_first_look)
+    load_first_snapshot = staticmethod(load_first_snapshot)
     open_dispute = staticmethod(open_dispute)
     list_differences = staticmethod(list_differences)
     list_lesions = staticmethod(list_lesions)

@@ -14,7 +14,7 @@ from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import n_text
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
-from napari_mamamia.services.score.clinical_look import ClinicalLook
+from napari_mamamia.services.score.clinical_summary import ClinicalSummary
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchRequest
 from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun
@@ -73,14 +73,14 @@ class BatchFlow(WindowPart):
             self._jobs.cancel(_TABLE_LANE)
             return
 
-        clinical = page.clinical_look
+        clinical = page.clinical_summary
         columns = clinical.columns
         self._jobs.start(
             _TABLE_LANE,
             tr("Reading the clinical table"),
             lambda: self._services.look_at_clinical(table, columns),
             clinical.show_look,
-            failed=lambda error: clinical.show_look(ClinicalLook("", plain_text(error))),
+            failed=lambda error: clinical.show_look(ClinicalSummary("", plain_text(error))),
             shown=False,
         )
 

@@ -20,7 +20,7 @@ from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.scoring.case.profiles import PROFILES, Profile
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
-from napari_mamamia.services.score.clinical_look import ClinicalLook
+from napari_mamamia.services.score.clinical_summary import ClinicalSummary
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.batch.models import ModelsField
@@ -68,9 +68,9 @@ class BatchClinical(QWidget):
     def forget(self) -> None:
         """Show nothing, and take columns by their names: another table was chosen."""
         self.columns = BY_NAME
-        self.show_look(ClinicalLook(""))
+        self.show_look(ClinicalSummary(""))
 
-    def show_look(self, look: ClinicalLook) -> None:
+    def show_look(self, look: ClinicalSummary) -> None:
         """Show what a table holds, and the question with its button where there is one."""
         self._answer = look.answer
         self.coverage.setText(look.text)
@@ -224,9 +224,9 @@ class BatchPage(QWidget):
             tr("Table with age, menopause and density, for fairness; may be empty"),
         )
         self.clinical.setPlaceholderText(tr("none: fairness stays unknown"))
-        self.clinical_look = BatchClinical()
+        self.clinical_summary = BatchClinical()
         self.clinical.textChanged.connect(self._take_table)
-        self.clinical_look.confirmed.connect(self.table_changed)
+        self.clinical_summary.confirmed.connect(self.table_changed)
         self.profile: QComboBox = named(
             QComboBox(), "batch_profile", tr("Which definitions the numbers follow")
         )
@@ -248,7 +248,7 @@ class BatchPage(QWidget):
             row(name_of(tr("Model")), name_of(tr("Its masks")), 1),
             self.models,
             row(name_of(tr("Clinical")), self.clinical, self._choose_table()),
-            self.clinical_look,
+            self.clinical_summary,
             row(name_of(tr("Profile")), self.profile, 1),
             self.profile_text,
             row(name_of(tr("Results to")), self.out, choose("out", self.out.setText)),
@@ -406,14 +406,14 @@ class BatchPage(QWidget):
         )
 
     def _take_table(self) -> None:
-        self.clinical_look.forget()
+        self.clinical_summary.forget()
         self.table_changed.emit()
 
     def _read_settings(self) -> ScoreSettings:
         return ScoreSettings(
             profile=self.profile.currentData(),
             clinical=self.table,
-            columns=self.clinical_look.columns,
+            columns=self.clinical_summary.columns,
             n_resamples=self.options.resamples.value(),
             seed=self.options.seed.value(),
             minimum_group=self.options.least.value(),

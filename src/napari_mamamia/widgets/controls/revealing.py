@@ -5,7 +5,7 @@ from typing import Final
 from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QScrollArea, QWidget
 
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 
 _LAID_OUT_MS: Final = 500
 """Lines of text are laid out in several turns; after this a user has begun to scroll."""
@@ -31,13 +31,13 @@ class _Reveal(QObject):
         self._control, self._area = control, area
         control.installEventFilter(self)
         area.verticalScrollBar().rangeChanged.connect(self.scroll)
-        call_soon(self, self.scroll)
-        call_soon(self, self.deleteLater, after_ms=_LAID_OUT_MS)
+        call_later(self, self.scroll)
+        call_later(self, self.deleteLater, after_ms=_LAID_OUT_MS)
 
     def eventFilter(self, _control: QObject | None, event: QEvent | None) -> bool:
         """Scroll once the control has its new size or place."""
         if event is not None and event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
-            call_soon(self, self.scroll)
+            call_later(self, self.scroll)
         return False
 
     def scroll(self, *_range: int) -> None:

@@ -11,7 +11,7 @@ from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.check import IdState, ImportCheck
 from napari_mamamia.services.dicom.finding import FoundStudy
-from napari_mamamia.services.dicom.look import LookedInto
+from napari_mamamia.services.dicom.inspection import InspectedStudies
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
 from napari_mamamia.services.dicom.studies import WantedStudy
 from napari_mamamia.widgets.base.notify import plain_text
@@ -101,7 +101,7 @@ class Choosing(WindowPart):
     def __init__(self, context: WindowContext, page: ImportPage) -> None:
         super().__init__(context)
         self._page = page
-        self.looked: LookedInto | None = None
+        self.looked: InspectedStudies | None = None
         self.choices: list[StudyChoice] = []
         self._at = 0
         self._unsorted: dict[int, StudyChoice] = {}  # by place; the last is sorted next
@@ -124,7 +124,7 @@ class Choosing(WindowPart):
 
     # ---------------------------------------------------------- for the flow
 
-    def take(self, looked: LookedInto) -> None:
+    def take(self, looked: InspectedStudies) -> None:
         """Show what was found, all that can be imported ticked."""
         self.looked = looked
         self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]

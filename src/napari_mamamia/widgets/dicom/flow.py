@@ -8,7 +8,7 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.dicom.dicom import ImportSummary
-from napari_mamamia.services.dicom.look import LookedInto
+from napari_mamamia.services.dicom.inspection import InspectedStudies
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.dicom.choosing import Choosing
 from napari_mamamia.widgets.dicom.page import ImportPage, ImportState
@@ -81,7 +81,7 @@ class ImportFlow(WindowPart):
         self._cancel_jobs()
         self.choosing.forget()
 
-    def _take_studies(self, looked: LookedInto) -> None:
+    def _take_studies(self, looked: InspectedStudies) -> None:
         opened = self._session.opened
         recent = self._services.load_preferences().recent
         data_set = None if opened is None else opened.data_set

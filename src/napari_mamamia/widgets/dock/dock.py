@@ -22,7 +22,7 @@ from napari_mamamia.widgets.adapter.sliders import fit_slider_texts
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.layers import find_line_look, tag_of
+from napari_mamamia.widgets.base.layers import find_line_style, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -71,15 +71,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.is_gradual = is_gradual
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
-        self.nursery: QWidget = self
+        self.offscreen_parent: QWidget = self
         if is_gradual:
-            self.nursery = QWidget()
-            self.destroyed.connect(self.nursery.deleteLater)
+            self.offscreen_parent = QWidget()
+            self.destroyed.connect(self.offscreen_parent.deleteLater)
             # While there is nothing in it that Qt would style anew.
             self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
         tend_canvas(main_view(self.viewer))
         draw_writing_once(main_view(self.viewer))
-        draw_smooth_outlines(main_view(self.viewer), find_line_look)
+        draw_smooth_outlines(main_view(self.viewer), find_line_style)
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.session = Session(self)
         self.services = guard_services(services or Services(), lambda: self.session.blinding)
@@ -110,23 +110,23 @@ class MamamiaDock(ReadingOrder, DockParts):
         """Put the pages into their places by turns, in a panel that is docked; then fit it."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         held = (self.results, *self.results.pages)
-        steps += [partial(self._leave_nursery, widget) for widget in held]
+        steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
         self.docking.is_filling = True
-        Turns(self).start([*steps, self.docking.end_filling, self._end_nursery])
+        Turns(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
 
-    def _leave_nursery(self, widget: QWidget) -> None:
-        if widget.parent() is self.nursery:
+    def _leave_offscreen_parent(self, widget: QWidget) -> None:
+        if widget.parent() is self.offscreen_parent:
             widget.setParent(self)
             widget.hide()
 
-    def _end_nursery(self) -> None:
+    def _end_offscreen_parent(self) -> None:
         """Leave no window of its own: one that goes after the application ends the program."""
-        if self.nursery is not self:
+        if self.offscreen_parent is not self:
             direct = Qt.FindChildOption.FindDirectChildrenOnly
-            for widget in self.nursery.findChildren(QWidget, options=direct):
-                self._leave_nursery(widget)
-            self.nursery.deleteLater()
-            self.nursery = self
+            for widget in self.offscreen_parent.findChildren(QWidget, options=direct):
+                self._leave_offscreen_parent(widget)
+            self.offscreen_parent.deleteLater()
+            self.offscreen_parent = self
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if named, a case of it."""
@@ -156,15 +156,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
         # First of all: stopping all work would stop a saving that is under way.
         all_saved = self.editing.save_now()
-        for bid_farewell in self.farewells:
-            bid_farewell()
+        for call_on_close in self.on_close:
+            call_on_close()
         self.kinetics.findings.close()
         self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
         for turns in (*self.findChildren(Turns), *self.results.findChildren(Turns)):
             turns.start([])
-        self._end_nursery()
+        self._end_offscreen_parent()
         self.predict_flow.close()
         self.planes.close()
         self.scene.stack.spares.close()
@@ -204,7 +204,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._dress_panel()
         self.viewer.events.theme.connect(self._dress_panel)
         watch_font(self._dress_panel)
-        self.layer_watch.adopt_soon()
+        self.layer_watch.adopt_later()
 
     def _connect_window(self) -> None:
         self.case_line = CaseLine(self.header, self.hanging.bar)

@@ -11,7 +11,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import main_view, watch_font
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close, QEvent.Type.Resize)
@@ -142,7 +142,7 @@ class Docking(WindowPart):
     def fit_later(self) -> None:
         """Keep the window within its screen where napari's panels are about to come back."""
         before = self._main_window.geometry()
-        call_soon(self._panel, lambda: self._fit_again(before))
+        call_later(self._panel, lambda: self._fit_again(before))
 
     def _fit_again(self, before: QRect) -> None:
         window = self._main_window
@@ -182,7 +182,7 @@ class Docking(WindowPart):
 
     def _follow_font(self, _event: object = None) -> None:
         """Give larger texts their room, once the pages are laid out in them."""
-        call_soon(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
+        call_later(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
 
     def _follow_panel(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.ParentChange:
@@ -190,7 +190,7 @@ class Docking(WindowPart):
         elif event.type() == QEvent.Type.Show:
             self._main_window.installEventFilter(self)
             self.shown.emit()
-            call_soon(self._panel, self._fit_soon)
+            call_later(self._panel, self._fit_later_)
         elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
             self.hidden.emit()  # a minimised window keeps its tool in hand
 
@@ -221,16 +221,16 @@ class Docking(WindowPart):
         view = main_view(self._scene.viewer)
         return self._panel.window() if view is None else view.window()
 
-    def _fit_soon(self) -> None:
+    def _fit_later_(self) -> None:
         """Measure the pages in a turn of its own: first of all they are dressed for it, 40 ms."""
         if not self._is_fitted and self.home is not None and not self.is_filling:
             self._width()
-            call_soon(self._panel, self._fit_into_screen)
+            call_later(self._panel, self._fit_into_screen)
 
     def end_filling(self) -> None:
         """Measure the panel and bring the window into its screen, now that it has all pages."""
         self.is_filling = False
-        self._fit_soon()
+        self._fit_later_()
 
     def _fit_into_screen(self) -> None:
         """Bring the window into its screen, once: napari shows it after it made the docks."""
@@ -269,7 +269,7 @@ class Docking(WindowPart):
         def warn_again(ticket: RunningJob, _outcome: object) -> None:
             if ticket.lane in clearing:
                 clearing.remove(ticket.lane)
-                call_soon(self._panel, lambda: self._notifier.warn(text))
+                call_later(self._panel, lambda: self._notifier.warn(text))
 
         self._notifier.warn(text)
         self._jobs.ended.connect(warn_again)

@@ -29,7 +29,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     main_view,
 )
 from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome, outcome_of
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 
 if TYPE_CHECKING:
     from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -60,14 +60,14 @@ _log = logging.getLogger(__name__)
 def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
     """Let the current viewer's panel be shown on a page; return a guest for napari to dock."""
     viewer = current_viewer()
-    show_soon(viewer, page, use)
+    show_later(viewer, page, use)
     guest = QWidget()
     guest.setObjectName("mamamia_guest")
-    call_soon(main_view(viewer), lambda: _send_away(viewer, guest))
+    call_later(main_view(viewer), lambda: _send_away(viewer, guest))
     return guest
 
 
-def show_soon(viewer: Any, page: str, use: "Use | None" = None) -> None:
+def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
     """Show the viewer's panel on a page, and do something with it.
 
     At once where the panel is there or no event loop turns; else it comes by turns.
@@ -80,16 +80,16 @@ def show_soon(viewer: Any, page: str, use: "Use | None" = None) -> None:
     view = None if viewer is None else main_view(bare(viewer))
     if view is None:
         raise MamamiaError(_NO_WINDOW)
-    viewer, window, wish = bare(viewer), view.window(), Wish(page, use)
+    viewer, window, request = bare(viewer), view.window(), PageRequest(page, use)
     waiting = window.findChild(WaitingPanel)
     if waiting is not None:
-        waiting.ask(wish)
+        waiting.ask(request)
     elif QThread.currentThread().loopLevel() == 0:
-        _fulfil_wish(viewer, wish, False)
+        _fulfil_request(viewer, request, False)
     elif window.findChild(QWidget, _PANEL) is not None:
-        _fulfil_wish(viewer, wish, True)
+        _fulfil_request(viewer, request, True)
     else:
-        WaitingPanel(viewer, window, wish)
+        WaitingPanel(viewer, window, request)
 
 
 def finish_waiting(window: QWidget) -> None:
@@ -100,7 +100,7 @@ def finish_waiting(window: QWidget) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PageRequest:
     """A page to be shown, and what is to be done with the panel then."""
 
     page: str
@@ -116,11 +116,11 @@ class WaitingPanel(QWidget):
 
     _home: Any = None
 
-    def __init__(self, viewer: Any, window: QWidget, wish: Wish) -> None:
+    def __init__(self, viewer: Any, window: QWidget, request: PageRequest) -> None:
         super().__init__(window)
         self.setObjectName("mamamia_waiting")
         self._viewer = viewer
-        self._asked = [wish]
+        self._asked = [request]
         self._imported: Outcome[object] | None = None
         self._panel: MamamiaDock | None = None
         self._steps: list[Callable[[], object]] = []
@@ -139,9 +139,9 @@ class WaitingPanel(QWidget):
         else:
             Thread(target=self._import_panel, name="mamamia imports").start()
 
-    def ask(self, wish: Wish) -> None:
+    def ask(self, request: PageRequest) -> None:
         """Ask for one thing more; of pages the last is shown."""
-        self._asked.append(wish)
+        self._asked.append(request)
         if self._home is not None:
             self._show_words()
 
@@ -187,7 +187,9 @@ class WaitingPanel(QWidget):
             # Taken off the list before it runs: the event loop may turn within it.
             self._steps.pop(0)()
         elif self._panel is not None:
-            pages = [wish.page for wish in self._list_due() if wish.page not in self._pages]
+            pages = [
+                request.page for request in self._list_due() if request.page not in self._pages
+            ]
             self._pages.update(pages)
             self._steps = [step for page in pages for step in self._panel.page_steps(page)]
             if not pages and self._asked:
@@ -209,7 +211,7 @@ class WaitingPanel(QWidget):
         while self._take_turn():
             pass
 
-    def _list_due(self) -> list[Wish]:
+    def _list_due(self) -> list[PageRequest]:
         """Return what is to be done: a page that another was asked for after need not be seen."""
         return [one for one in self._asked if one.use is not None or one is self._asked[-1]]
 
@@ -217,8 +219,8 @@ class WaitingPanel(QWidget):
         due, home = self._list_due(), self._home
         self._leave_window()
         import_module(_PLACE).settle_panel(self._panel, home)
-        for wish in due:
-            _fulfil_wish(self._viewer, wish, is_gradual)
+        for request in due:
+            _fulfil_request(self._viewer, request, is_gradual)
 
     def _take_back(self) -> None:
         """Show nothing; a panel that was begun is made all the same, and found at the next wish."""
@@ -275,7 +277,7 @@ def _is_imported() -> bool:
     return hasattr(sys.modules.get(_PLACE), "show_dock")  # a module's functions come last
 
 
-def _fulfil_wish(viewer: Any, wish: Wish, is_gradual: bool) -> None:
-    panel = import_module(_PLACE).show_dock(viewer, wish.page, is_gradual=is_gradual)
-    if wish.use is not None:
-        wish.use(panel)
+def _fulfil_request(viewer: Any, request: PageRequest, is_gradual: bool) -> None:
+    panel = import_module(_PLACE).show_dock(viewer, request.page, is_gradual=is_gradual)
+    if request.use is not None:
+        request.use(panel)

@@ -10,7 +10,7 @@ from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import MASK_ROLES, Role, tag_of
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.steps import Steps
-from napari_mamamia.widgets.predict.doubt_list import DoubtList
+from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.slice_view import Voxel
@@ -99,12 +99,12 @@ class Jumping(WindowPart):
         self,
         context: WindowContext,
         reviewing: Reviewing,
-        doubt: DoubtList,
+        uncertainty: UncertaintyList,
         pages: Steps,
     ) -> None:
         super().__init__(context)
         self._reviewing = reviewing
-        self._doubt = doubt
+        self._doubt = uncertainty
         self._pages = pages
 
     def to_lesion_or_error(self) -> None:

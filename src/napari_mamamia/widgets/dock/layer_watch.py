@@ -48,7 +48,7 @@ class LayerWatch(WindowPart):
         events.inserted.connect(self._on_inserted)
         events.removed.connect(self._on_removed)
 
-    def adopt_soon(self) -> None:
+    def adopt_later(self) -> None:
         """Adopt a case of the viewer, once all its layers are there."""
         self._adopt.start()
 
@@ -71,7 +71,7 @@ class LayerWatch(WindowPart):
             return
         tag = tag_of(event.value)
         if tag is not None and tag.case_id:
-            self.adopt_soon()
+            self.adopt_later()
 
     def _hide_foreign(self) -> None:
         """Take away all layers that were there before a blind reading began."""

@@ -32,7 +32,7 @@ from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.dock.steps import PAGES, Steps
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage
-from napari_mamamia.widgets.findings.gap_views import BeforeAccept
+from napari_mamamia.widgets.findings.gap_views import AcceptChecks
 from napari_mamamia.widgets.findings.page import FindingsPage
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.hanging.flow import Hanging
@@ -107,7 +107,7 @@ class DockParts(QWidget):
     """
 
     is_gradual: bool
-    nursery: QWidget
+    offscreen_parent: QWidget
     viewer: Any
     session: Session
     services: Services
@@ -155,7 +155,7 @@ class DockParts(QWidget):
         ]
 
     def _make_controllers(self) -> None:
-        self.farewells: list[Callable[[], object]] = []
+        self.on_close: list[Callable[[], object]] = []
         self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
@@ -188,7 +188,7 @@ class DockParts(QWidget):
         self.wheel = WheelTurns(self.context, lambda: self.hand.tool is None)
         links.tools += [self.window_level.attach, self.wheel.attach]
         links.brushes.append(self.tools.attach)
-        self.planes.farewells.append(self.painting.cursor.come_home)
+        self.planes.on_close.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
 
     def _make_lines(self) -> None:
@@ -211,7 +211,7 @@ class DockParts(QWidget):
         self.findings_page = self._hold_back(FindingsPage())
 
     def _make_results_panel(self) -> None:
-        self.results = ResultsPanel(self.jobs, self.nursery)
+        self.results = ResultsPanel(self.jobs, self.offscreen_parent)
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results, self.results.fill_steps)
 
@@ -256,7 +256,7 @@ class DockParts(QWidget):
             self.refine_page,
             *(self.header, self.editing, *tools),
             *people,
-            lambda: self.before_accept.accept(lambda: self.cases_flow.open_neighbour(1)),
+            lambda: self.accept_checks.accept(lambda: self.cases_flow.open_neighbour(1)),
             lambda: self.review_flow.accept(),
         )
 
@@ -290,15 +290,15 @@ class DockParts(QWidget):
         self.measuring.mark_removed.connect(lambda key: findings.move_mark(key, None))
         self.measuring.find_lesion = findings.find_lesion
         self.measuring.list_lesions = findings.list_lesions
-        self.before_accept = BeforeAccept(context, self.refine_page.gaps, self.show_page)
-        self.before_accept.follow("Findings", findings.list_gaps, self.findings_page.show_gap)
-        findings.gaps_changed.connect(self.before_accept.look)
+        self.accept_checks = AcceptChecks(context, self.refine_page.gaps, self.show_page)
+        self.accept_checks.follow("Findings", findings.list_gaps, self.findings_page.show_gap)
+        findings.gaps_changed.connect(self.accept_checks.look)
         self.escape = EscapeKey(self.scene.viewer, self.hand)
 
     def _make_jumps(self) -> None:
-        context, doubt = self.context, self.predict_page.doubt
+        context, uncertainty = self.context, self.predict_page.uncertainty
         self.dropping = Dropping(context, self, self.cases_flow)
-        self.jumping = Jumping(context, self.reviewing, doubt, self.pages)
+        self.jumping = Jumping(context, self.reviewing, uncertainty, self.pages)
         shown = (self.projecting, self.kinetics.map, self.reviewing)
         at_work = (self.opening, self.editing)
         self.layer_watch = LayerWatch(context, *at_work, *shown)
@@ -332,9 +332,9 @@ class DockParts(QWidget):
         at_work = (self.listing, self.opening, self.editing)
         flow = ReviewFlow(self.context, page, *at_work, self.readers, self.protocols)
         flow.shown_wanted.connect(lambda: self.show_page("Review"))
-        self.before_accept.follow("Review", flow.reading.list_gaps, page.form.show_gap)
-        page.form.changed.connect(self.before_accept.look)
-        self.farewells.append(flow.close)
+        self.accept_checks.follow("Review", flow.reading.list_gaps, page.form.show_gap)
+        page.form.changed.connect(self.accept_checks.look)
+        self.on_close.append(flow.close)
         return flow
 
     @property
@@ -372,7 +372,7 @@ class DockParts(QWidget):
         flow.shown_wanted.connect(self.pages.show_import)
         flow.left.connect(lambda: self.show_page("Cases"))
         flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
-        self.farewells.append(flow.close)
+        self.on_close.append(flow.close)
         return flow
 
     @cached_property
@@ -390,7 +390,7 @@ class DockParts(QWidget):
     def _hold_back(self, widget: P) -> P:
         """Let a widget end with the panel that is not in its place yet."""
         if self.is_gradual:
-            widget.setParent(self.nursery)
+            widget.setParent(self.offscreen_parent)
         return widget
 
     def _fill_page(self, name: str, kind: type[P]) -> P:

@@ -18,7 +18,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     keep_when_closed,
     main_view,
 )
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.entry import DOCK_NAME, finish_waiting
 
@@ -124,6 +124,6 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     if (root or study) and not shows_napari:
         panel.docking.fitting.connect(panel.reading.begin)
     if study:
-        call_soon(panel, lambda: panel.open_study(Path(study), reader))
+        call_later(panel, lambda: panel.open_study(Path(study), reader))
     elif root:
-        call_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
+        call_later(panel, lambda: panel.open_data_set(Path(root), case_id or None))

@@ -11,8 +11,8 @@ from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.export.export import ExportSummary
 from napari_mamamia.services.export.plan import MaskFolder
 from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.export.selection import ExportRequest, MaskSet
 from napari_mamamia.widgets.export.text import summary_text
-from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile, SegmentMaker
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.export.format_spec import ExportWish
+from napari_mamamia.services.export.format_spec import ExportSelection
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
 from napari_mamamia.services.export.labels import LabelFile, LabelLine
 from napari_mamamia.services.export.plan import ExportSettings
@@ -320,7 +320,7 @@ class ExportOptions(QWidget):
         self._n_sets, self._n_masks = n_sets, n_masks
         self._follow_choice()
 
-    def wish(self) -> ExportWish:
+    def selection(self) -> ExportSelection:
         """Return what is chosen, its masks apart; what is not shown is left at its default."""
         formats = tuple(name for name, box in self.formats.items() if box.isChecked())
         seg = ExportFormat.DICOM_SEG in formats
@@ -341,14 +341,14 @@ class ExportOptions(QWidget):
             rules=() if label_file is None else label_file.rules,
             identified_seg=seg and self.identified.isChecked(),
         )
-        return ExportWish(settings, self._n_masks, self._n_sets, self._is_dicom)
+        return ExportSelection(settings, self._n_masks, self._n_sets, self._is_dicom)
 
     def problem(self) -> str:
         """Return why masks cannot be written like this, "" where they can."""
-        wish = self.wish()
-        if not wish.settings.formats:
+        selection = self.selection()
+        if not selection.settings.formats:
             return tr("Choose a format first.")
-        problems = (spec.problem(wish) for spec in formats_of(wish.settings))
+        problems = (spec.problem(selection) for spec in formats_of(selection.settings))
         return self.labels.problem or next(filter(None, problems), "")
 
     # -------------------------------------------------------------------- inner

@@ -26,8 +26,8 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.targets import ROW_PADDING, CheckBox
 from napari_mamamia.widgets.export.options import ExportOptions
+from napari_mamamia.widgets.export.selection import ExportRequest, MaskSet
 from napari_mamamia.widgets.export.text import what_is_written
-from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 
 _MOST_ROWS = 5
 _BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})
@@ -165,7 +165,7 @@ class ExportPage(Page):
         self._describe_export()
 
     def _describe_export(self) -> None:
-        self.what.setText(what_is_written(self.options.wish()))
+        self.what.setText(what_is_written(self.options.selection()))
         self._show_target()
 
     def _take_own_out(self, _text: str) -> None:
@@ -207,7 +207,7 @@ class ExportPage(Page):
             self.chosen(),
             Path(self.out.text().strip()),
             self.replace.isVisible() and self.replace.isChecked(),
-            self.options.wish().settings,
+            self.options.selection().settings,
         )
         self.export_wanted.emit(request)
 

@@ -7,19 +7,19 @@ from napari_mamamia.core.choices import FuseRule
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.export import ExportSummary
-from napari_mamamia.services.export.format_spec import ExportWish
+from napari_mamamia.services.export.format_spec import ExportSelection
 from napari_mamamia.services.export.formats import formats_of
 
 _MOST_LINES = 6
 
 
-def what_is_written(wish: ExportWish) -> str:
+def what_is_written(selection: ExportSelection) -> str:
     """Return what an export will write, one line for each part; "" for nothing."""
-    settings = wish.settings
+    settings = selection.settings
     formats = formats_of(settings)
-    if not wish.n_sets or not formats:
+    if not selection.n_sets or not formats:
         return ""
-    lines = [line for spec in formats for line in spec.describe(wish)]
+    lines = [line for spec in formats for line in spec.describe(selection)]
     if settings.rules:
         lines.append(_labels_text(settings.rules))
     if settings.fuse is not FuseRule.NONE:
@@ -27,7 +27,7 @@ def what_is_written(wish: ExportWish) -> str:
             tr(
                 "one more mask of each case: {fuse} of the {n_sets} chosen",
                 fuse=settings.fuse,
-                n_sets=wish.n_sets,
+                n_sets=selection.n_sets,
             )
         )
     lines.append(

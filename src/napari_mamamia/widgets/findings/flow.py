@@ -198,9 +198,9 @@ class FindingsFlow(WindowPart):
     def _ask_lesions(self) -> None:
         """Measure in a moment, where somebody looks."""
         self._is_stale = True
-        self._measure_soon()
+        self._measure_later()
 
-    def _measure_soon(self) -> None:
+    def _measure_later(self) -> None:
         if self._is_stale and self._is_wanted and self._of is not None:
             self._measure.start()
 
@@ -270,7 +270,7 @@ class FindingsFlow(WindowPart):
             problem=self._findings.problem,
         )
         self.gaps_changed.emit()
-        self._measure_soon()  # a form that was begun just now is held against the mask
+        self._measure_later()  # a form that was begun just now is held against the mask
 
     def list_gaps(self) -> tuple[Gap, ...]:
         """Return what is missing or contradicts, for who accepts the case.

@@ -87,7 +87,7 @@ class _Form:
     show_gap: Callable[[Gap], object]
 
 
-class BeforeAccept(WindowPart):
+class AcceptChecks(WindowPart):
     """Lists above Accept what the form of the open case lacks, and leads to its questions.
 
     There is one form for a case: that of the study that is read, or that of page Findings where

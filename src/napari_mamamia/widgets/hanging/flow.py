@@ -16,14 +16,14 @@ from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.hanging import (
     HangingPlan,
+    HangingSettings,
     HangingStep,
-    HangingWishes,
     PriorChoice,
-    read_wishes,
+    read_hanging_settings,
     wish_grey,
     wish_share,
     wish_step,
-    write_wishes,
+    write_hanging_settings,
 )
 from napari_mamamia.services.case.prior import PriorExam, PriorLink
 from napari_mamamia.widgets.base.layers import Role
@@ -79,7 +79,7 @@ class Hanging(WindowPart):
         self.step: HangingStep | None = None
         self._is_due = self._has_looked = False
         self._signal: Any = None
-        self._wishes = HangingWishes()
+        self._wishes = HangingSettings()
         self.prior: PriorChoice | None = None
         self._pane: PriorPane | None = None
         self._link: PriorLink | None = None
@@ -89,9 +89,9 @@ class Hanging(WindowPart):
         self._grey = QTimer(self)
         self._grey.setSingleShot(True)
         self._grey.timeout.connect(self._put_grey)
-        self._scene.viewer.layers.events.inserted.connect(self._grey_soon)
+        self._scene.viewer.layers.events.inserted.connect(self._grey_later)
         self._session.case_changed.connect(self._on_case)
-        self._session.reader_changed.connect(self._recall_wishes)
+        self._session.reader_changed.connect(self._recall_hanging)
         opening.case_shown.connect(self._on_shown)
         bar.step_wanted.connect(self.walk)
         bar.shown_wanted.connect(self.show)
@@ -99,7 +99,7 @@ class Hanging(WindowPart):
         bar.prior_wanted.connect(self.load_prior)
         bar.others_wanted.connect(self._ask_prior)
         bar.link_wanted.connect(self._turn_link)
-        self._recall_wishes()
+        self._recall_hanging()
 
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of the hanging do, by the names of the table."""
@@ -174,7 +174,7 @@ class Hanging(WindowPart):
 
         def fit(breast: Box | None) -> None:
             self._scene.view.breast = breast
-            self._planes.links.fit_soon()
+            self._planes.links.fit_later_()
 
         self._jobs.start(
             "breasts",
@@ -333,7 +333,7 @@ class Hanging(WindowPart):
         if step is HangingStep.LATE:
             self._map.show(MapKind.TYPE)
             self._show_curves(True)
-        self._grey_soon()
+        self._grey_later()
 
     def _on_case(self) -> None:
         case = self._session.case
@@ -386,7 +386,7 @@ class Hanging(WindowPart):
     # --------------------------------------------------------------------- wishes
 
     def _choose_step(self, step: HangingStep, wanted: bool) -> None:
-        self._remember_wishes(wish_step(self._wishes, step, wanted))
+        self._remember_hanging(wish_step(self._wishes, step, wanted))
         if step is self.step and not wanted:
             self.leave()
         self._show_bar()
@@ -396,13 +396,13 @@ class Hanging(WindowPart):
         if step is None or share is None or self._planes.layout is not Layout.HUNG:
             return
         if self._planes.arrangement.name == step:
-            self._remember_wishes(wish_share(self._wishes, step, share))
+            self._remember_hanging(wish_share(self._wishes, step, share))
 
     def _on_grey(self, _names: object, name: str) -> None:
         if self.step is not None and self._wishes.grey.get(self.step) != name and not self._is_due:
-            self._remember_wishes(wish_grey(self._wishes, self.step, name))
+            self._remember_hanging(wish_grey(self._wishes, self.step, name))
 
-    def _grey_soon(self, _event: object = None) -> None:
+    def _grey_later(self, _event: object = None) -> None:
         if self.step is not None:
             self._grey.start(0)
 
@@ -417,15 +417,15 @@ class Hanging(WindowPart):
         if is_image == is_computed and self._contrasting.name != name:
             self._contrasting.choose(name)
 
-    def _recall_wishes(self) -> None:
+    def _recall_hanging(self) -> None:
         settings = dict(self._services.load_preferences().view)
-        self._wishes = read_wishes(settings.get(self._setting_name, ""))
+        self._wishes = read_hanging_settings(settings.get(self._setting_name, ""))
         self._show_bar()
 
-    def _remember_wishes(self, wishes: HangingWishes) -> None:
-        self._wishes = wishes
+    def _remember_hanging(self, settings: HangingSettings) -> None:
+        self._wishes = settings
         preferences = self._services.load_preferences()
-        view = dict(preferences.view) | {self._setting_name: write_wishes(wishes)}
+        view = dict(preferences.view) | {self._setting_name: write_hanging_settings(settings)}
         try:
             self._services.save_preferences(replace(preferences, view=tuple(view.items())))
         except SaveError as error:

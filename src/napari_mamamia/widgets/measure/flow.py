@@ -97,7 +97,7 @@ class MeasureFlow(WindowPart):
         is_free = links.is_free
         links.is_free = lambda: is_free() and not tool.is_over
         links.tools.append(self._attach_view)
-        planes.farewells.append(self._leave_panes)
+        planes.on_close.append(self._leave_panes)
         self.record.changed.connect(self._show_all)
         section.tool_wanted.connect(self.use)
         section.line_chosen.connect(self.go_to)

@@ -12,9 +12,9 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import Prompt
 from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.services.case.context import CaseKey
-from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace
 from napari_mamamia.services.predict.input_pictures import InputChannel
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
+from napari_mamamia.services.predict.uncertainty import UncertainRegion, Uncertainty
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.predict.card import ModelCard
 from napari_mamamia.widgets.predict.failure import PredictFailure
@@ -66,7 +66,7 @@ class PredictEstimate(WindowPart):
         self.text = ""
         self._looked_at = None
 
-    def look_soon(self) -> None:
+    def refresh_later(self) -> None:
         """Ask what the open case would take, unless it was asked already."""
         case = self._session.case
         if case is not None and self._looked_at is not case.signal:
@@ -77,7 +77,7 @@ class PredictEstimate(WindowPart):
     def look_again(self) -> None:
         """Ask anew, such as after a run, whose pace is known then."""
         self._looked_at = None
-        self.look_soon()
+        self.refresh_later()
 
     def _ask_quickly(self) -> None:
         self.ask(measure=False)
@@ -200,7 +200,7 @@ class PredictFlow(WindowPart):
         self._page = page
         self._predicting = predicting
         self._prompts = prompts
-        self._places: Sequence[DoubtfulPlace] = ()
+        self._places: Sequence[UncertainRegion] = ()
         self._shown_case: CaseKey = (None, "")
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
@@ -234,7 +234,7 @@ class PredictFlow(WindowPart):
         page.prompt_wanted.connect(prompts.set_mode)
         page.candidate_chosen.connect(predicting.choose)
         page.place_wanted.connect(self._go_to_place)
-        page.doubt.kind_wanted.connect(predicting.look_for_doubt)
+        page.uncertainty.kind_wanted.connect(predicting.map_uncertainty)
         page.card.measure_wanted.connect(lambda: self.estimate.ask(measure=True))
         prompts.mode_changed.connect(page.set_prompt)
         prompts.given.connect(self.start)
@@ -243,7 +243,7 @@ class PredictFlow(WindowPart):
         predicting.older_found.connect(self._ask_of_older)
         predicting.ended.connect(lambda text: page.show_result(text, (), 0))
         predicting.failed.connect(self.failure.tell)
-        predicting.doubt_found.connect(self._show_places)
+        predicting.uncertainty_found.connect(self._show_places)
         self._session.case_changed.connect(self._show_case)
         self.models.changed.connect(self._choice_changed)
         self.estimate.changed.connect(lambda: page.card.show_needs(self._describe_needs()))
@@ -291,7 +291,7 @@ class PredictFlow(WindowPart):
         whole = any(one.recipe.whole_numbers for one in self.models.planned())
         self.pictures.show(case, self.models.channels(case), whole_numbers=whole)
         if self.models.is_trained and case.is_loaded:
-            self.estimate.look_soon()
+            self.estimate.refresh_later()
 
     def _find_problem(self, case: Case) -> str:
         """Return why what is chosen cannot run on the case now, "" if it can."""
@@ -364,9 +364,9 @@ class PredictFlow(WindowPart):
             )
         message = "\n".join((text, *prediction.notes))
         self._page.show_result(message, prediction.candidates, answer.chosen, prediction.unsure)
-        kind = answer.doubt.kind if answer.doubt is not None else None
-        self._page.doubt.show_kinds(answer.doubt_kinds, kind)
-        self._show_places(answer.doubt)
+        kind = answer.uncertainty.kind if answer.uncertainty is not None else None
+        self._page.uncertainty.show_kinds(answer.uncertainty_kinds, kind)
+        self._show_places(answer.uncertainty)
         if self.models.is_trained:
             self.estimate.look_again()
 
@@ -399,6 +399,6 @@ class PredictFlow(WindowPart):
             remedies, tr("There is {older} already. {said}", older=older, said=said)
         )
 
-    def _show_places(self, doubt: Doubt | None) -> None:
-        self._places = doubt.places if doubt else ()
-        self._page.doubt.show_doubt(doubt)
+    def _show_places(self, uncertainty: Uncertainty | None) -> None:
+        self._places = uncertainty.places if uncertainty else ()
+        self._page.uncertainty.show_uncertainty(uncertainty)

@@ -38,9 +38,9 @@ from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.predict.card import ModelCard, ModelPanel
-from napari_mamamia.widgets.predict.doubt_list import DoubtList
 from napari_mamamia.widgets.predict.help import PredictHelp
 from napari_mamamia.widgets.predict.model_cards import ModelList
+from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 
 # How a trained model runs: device, recipe, mirrored copies, time limit and what it may cost.
 
@@ -94,7 +94,7 @@ class RunOptions(QWidget):
             tr("nnU-Net's own default; up to 8 times the work"),
             on=True,
         )
-        self.doubt = self._make_check_box(
+        self.uncertainty = self._make_check_box(
             "doubt",
             tr("map of doubt"),
             tr("Keeps the mean probability and shows where it is undecided"),
@@ -118,7 +118,7 @@ class RunOptions(QWidget):
         layout.setSpacing(3)
         layout.addWidget(row(QLabel(tr("recipe")), self.recipe, self.edit, 1))
         layout.addWidget(row(QLabel(tr("on")), self.device, self.mirroring, 1))
-        layout.addWidget(self.doubt)
+        layout.addWidget(self.uncertainty)
         layout.addWidget(row(self.limited, self.seconds, QLabel(tr("for a case")), 1))
         self.ladder = QWidget()
         inner = QVBoxLayout(self.ladder)
@@ -146,7 +146,7 @@ class RunOptions(QWidget):
             give_up=allowed if limit is not None else (),
             recipe=self.recipe.currentText() if self.recipe.currentIndex() > 0 else "",
             threads=usual_threads(),
-            keep_probability=self.doubt.isChecked(),
+            keep_probability=self.uncertainty.isChecked(),
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
@@ -241,9 +241,9 @@ class PredictPage(Page):
             self.grow_wanted.emit,
         )
         self.inner.addWidget(self.grow)
-        self.doubt = DoubtList()
-        self.doubt.chosen.connect(self.place_wanted.emit)
-        self.inner.addWidget(self.doubt, stretch=1)
+        self.uncertainty = UncertaintyList()
+        self.uncertainty.chosen.connect(self.place_wanted.emit)
+        self.inner.addWidget(self.uncertainty, stretch=1)
         self.inner.addStretch()
         self.show_result("", (), 0)
 

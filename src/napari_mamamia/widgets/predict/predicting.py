@@ -17,8 +17,8 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.predict.cases import PredictSummary
-from napari_mamamia.services.predict.doubt import Doubt, DoubtKind
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
+from napari_mamamia.services.predict.uncertainty import Uncertainty, UncertaintyKind
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.base.session import SessionMask
@@ -52,7 +52,7 @@ class Answer:
     `case` and `context` are those that the work began with: the window may show others by now.
     `kept` is its file in the workspace, None where it is not saved; `older` then is the one that
     lies in its place, if that is why. `doubt` is its map of doubt, None where the model gave no
-    probability; `doubt_kinds` are those that can be shown.
+    probability; `uncertainty_kinds` are those that can be shown.
     """
 
     case: Case
@@ -64,13 +64,13 @@ class Answer:
     not_saved: str = ""
     kept: KeptPrediction | None = None
     older: KeptPrediction | None = None
-    doubt: Doubt | None = None
-    doubt_kinds: tuple[DoubtKind, ...] = ()
+    uncertainty: Uncertainty | None = None
+    uncertainty_kinds: tuple[UncertaintyKind, ...] = ()
 
 
 _SHOWN: Final = {
-    DoubtKind.ENTROPY: (tr("doubt [bit]"), 1.0),
-    DoubtKind.VARIANCE: (tr("variance between models"), 0.25),
+    UncertaintyKind.ENTROPY: (tr("doubt [bit]"), 1.0),
+    UncertaintyKind.VARIANCE: (tr("variance between models"), 0.25),
 }
 """How a map of doubt is called, and its largest possible value."""
 
@@ -82,14 +82,14 @@ class Predicting(WindowPart):
     becomes of the prediction that exists.
 
     `ended` says what became of one without an answer, `failed` then carries its error, and
-    `doubt_found` the `Doubt` of another kind that was asked for.
+    `uncertainty_found` the `Uncertainty` of another kind that was asked for.
     """
 
     answered = Signal(object)
     older_found = Signal(object)
     ended = Signal(str)
     failed = Signal(object)
-    doubt_found = Signal(object)
+    uncertainty_found = Signal(object)
     running_changed = Signal(bool)
 
     def __init__(self, context: WindowContext) -> None:
@@ -143,20 +143,20 @@ class Predicting(WindowPart):
             title = tr("Candidate {rank}", rank=candidate.rank)
             self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
-    def look_for_doubt(self, kind: DoubtKind) -> None:
+    def map_uncertainty(self, kind: UncertaintyKind) -> None:
         """Show the doubt of the prediction on screen by another measure."""
         answer = self._answer
         if answer is None or not self._session.shows(answer.case):
             return
 
-        def show(doubt: Doubt) -> None:
-            self._show_doubt(answer.case, answer.prediction, doubt)
-            self.doubt_found.emit(doubt)
+        def show(uncertainty: Uncertainty) -> None:
+            self._show_uncertainty(answer.case, answer.prediction, uncertainty)
+            self.uncertainty_found.emit(uncertainty)
 
         self._jobs.start(
             "doubt",
             tr("Looking for doubtful places"),
-            lambda: self._services.predict.doubt_of(answer.prediction, kind),
+            lambda: self._services.predict.uncertainty_of(answer.prediction, kind),
             show,
             still=lambda: self._session.shows(answer.case),
         )
@@ -189,10 +189,10 @@ class Predicting(WindowPart):
         keeping: Keeping,
     ) -> Answer:
         calls, not_saved, entry, older = self._services.predict, "", None, None
-        kinds = calls.doubt_kinds(prediction)
-        doubt = None
+        kinds = calls.uncertainty_kinds(prediction)
+        uncertainty = None
         if kinds:
-            doubt = calls.doubt_of(prediction, kinds[0])
+            uncertainty = calls.uncertainty_of(prediction, kinds[0])
         buffer = prediction.mask.array.astype(np.uint8)
         place = self._services.centre_of_largest_part(buffer, case.grid)
         if context is not None:
@@ -206,7 +206,17 @@ class Predicting(WindowPart):
             except MamamiaError as error:
                 not_saved = str(error)
         return Answer(
-            case, context, prediction, chosen, buffer, place, not_saved, entry, older, doubt, kinds
+            case,
+            context,
+            prediction,
+            chosen,
+            buffer,
+            place,
+            not_saved,
+            entry,
+            older,
+            uncertainty,
+            kinds,
         )
 
     # ----------------------------------------------------------- in the GUI thread
@@ -275,17 +285,19 @@ class Predicting(WindowPart):
         self._session.set_mask(
             SessionMask(Role.PREDICTION, name, answer.buffer, provenance=provenance, file=file)
         )
-        self._show_doubt(answer.case, answer.prediction, answer.doubt)
+        self._show_uncertainty(answer.case, answer.prediction, answer.uncertainty)
         if answer.place is not None:
             self._scene.view.go_to(answer.place, centre=False)
         self.answered.emit(answer)
 
-    def _show_doubt(self, case: Case, prediction: Prediction, doubt: Doubt | None) -> None:
-        if doubt is None:
-            self._scene.overlays.hide_doubt()
+    def _show_uncertainty(
+        self, case: Case, prediction: Prediction, uncertainty: Uncertainty | None
+    ) -> None:
+        if uncertainty is None:
+            self._scene.overlays.hide_uncertainty()
             return
         tag = tag_for(case, Role.DOUBT, prediction.mask.provenance)
-        self._scene.overlays.show_doubt(tag, doubt.amount, *_SHOWN[doubt.kind])
+        self._scene.overlays.show_uncertainty(tag, uncertainty.amount, *_SHOWN[uncertainty.kind])
 
 
 def _made_by(prediction: Prediction) -> str:

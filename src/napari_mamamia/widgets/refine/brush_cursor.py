@@ -13,7 +13,7 @@ from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
 from napari_mamamia.smartpaint.evidence.stroke import window_mm
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, layer_scrolling
-from napari_mamamia.widgets.adapter.labels import BrushRings, RingLook
+from napari_mamamia.widgets.adapter.labels import BrushRings, RingStyle
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.scene import Scene
@@ -61,16 +61,16 @@ def core_mm(brush: Brush) -> float:
     return min(most_mm, share * brush.radius_mm)
 
 
-def ring_look(state: RefineState, instead: str = "") -> RingLook:
+def ring_style(state: RefineState, instead: str = "") -> RingStyle:
     """Return how the circle looks: its colour, and of SmartPaint the core and how far it acts.
 
     A stroke for the whole lesion has no end to draw.
     """
     colour, brush = sign_colour(state, instead), state.brush
     if state.tool is not PaintTool.SMARTPAINT:
-        return RingLook(colour)
+        return RingStyle(colour)
     outer = None if brush.whole else window_mm(brush) / brush.radius_mm
-    return RingLook(colour, core_mm(brush) / brush.radius_mm, outer)
+    return RingStyle(colour, core_mm(brush) / brush.radius_mm, outer)
 
 
 def sign_colour(state: RefineState, instead: str = "") -> str:
@@ -175,7 +175,7 @@ class BrushCursor:
         """
         self._layer = layer
         radius_mm = circle_radius_mm(state)
-        self._rings.show(ring_look(state, instead))
+        self._rings.show(ring_style(state, instead))
         layer.mouse_pan = False
         self._take_alt_wheel()
         if instead:
@@ -197,7 +197,7 @@ class BrushCursor:
             self._text.hide()
         self._scene.viewer.mouse_wheel_callbacks.extend(self._scrolling)
         self._scrolling = []
-        self._rings.show(RingLook())
+        self._rings.show(RingStyle())
         layer, self._layer = self._layer, None
         if layer is not None:
             layer.cursor = _NO_CURSOR

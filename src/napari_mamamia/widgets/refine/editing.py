@@ -18,7 +18,7 @@ from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_saving import MaskSaving
 from napari_mamamia.widgets.refine.mask_watch import SaveState
@@ -131,7 +131,7 @@ class Editing(WindowPart):
             self._left = self.open
             self._let_go()
             # 5 ms of the turn in which the next case comes
-            call_soon(self, self._close_left)
+            call_later(self, self._close_left)
         if self._session.mask(Role.REFINED) is None and self.open is not None:
             self._let_go()
             self._asked_for = request  # a mask that the user took away is not brought back
@@ -336,7 +336,7 @@ class Editing(WindowPart):
             if all_saved or opened.workspace is None:
                 self._session.drop_mask(Role.REFINED)
             else:
-                self.mask.mend_layer()
+                self.mask.repair_layer()
                 self._session.set_mask(mask)
 
         self.save_if_needed(after)

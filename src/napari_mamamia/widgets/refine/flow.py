@@ -121,7 +121,7 @@ class RefineFlow(WindowPart):
         editing.opened.connect(self._show_opened)
         editing.state_changed.connect(self._show_state)
         editing.stepped.connect(self._show_steps)
-        editing.stepped.connect(self._measure.measure_soon)
+        editing.stepped.connect(self._measure.measure_later)
         self._painting.state_changed.connect(self._show_tool)
         self._painting.pointed.connect(self._suggest_radius)
         self._painting.over_wanted.connect(self._measure.show_changes)

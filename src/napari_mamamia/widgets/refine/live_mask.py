@@ -24,7 +24,7 @@ from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.refine.strokes import StrokeQueue
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -109,7 +109,7 @@ class LiveMask(WindowPart):
         layer.events.set_data.connect(self._on_redraw)
         layer.events.data.connect(self._on_data)
 
-    def mend_layer(self) -> None:
+    def repair_layer(self) -> None:
         """See that the layer shows the session's buffer, before something is painted."""
         live, tag = self.live, self.tag
         if live is None or tag is None:
@@ -230,7 +230,7 @@ class LiveMask(WindowPart):
         if not isinstance(outcome, Finished):
             return
         if not outcome.result:
-            call_soon(self, lambda: self._go_on(live, way, number))
+            call_later(self, lambda: self._go_on(live, way, number))
             return
         changed = live.go(way)
         if changed is None:
@@ -311,10 +311,10 @@ class LiveMask(WindowPart):
 
     def _on_data(self, _event: Any) -> None:
         if not self._scene.is_changing:
-            call_soon(self, self._mend_later)
+            call_later(self, self._repair_later)
 
-    def _mend_later(self) -> None:
-        self._report_failure(outcome_of(self.mend_layer), tr("Putting your mask's layer right"))
+    def _repair_later(self) -> None:
+        self._report_failure(outcome_of(self.repair_layer), tr("Putting your mask's layer right"))
 
 
 def _gather_way(way: Way) -> bool:

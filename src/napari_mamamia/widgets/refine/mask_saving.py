@@ -317,7 +317,7 @@ class MaskRefresh(WindowPart):
             self.look()
 
     def _show_prediction(self, case: Case, context: CaseContext, found: OpenMask) -> None:
-        self._scene.overlays.hide_doubt()
+        self._scene.overlays.hide_uncertainty()
         tag = tag_for(case, Role.PREDICTION, found.provenance)
         self._scene.show_mask(tag, found.buffer)
         self._session.set_mask(

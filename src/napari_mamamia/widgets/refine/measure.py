@@ -110,7 +110,7 @@ class RefineMeasure(WindowPart):
             self._show_numbers(ShownNumbers(None, None, self.shown.reference))
             self._measure_start(live.start_labels)
 
-    def measure_soon(self) -> None:
+    def measure_later(self) -> None:
         """Measure after this step; in a row of steps only after the last one.
 
         The measuring thread would hold up each undo of a row by some 10 ms.

@@ -289,7 +289,7 @@ class Painting(WindowPart):
             return True
         if self._mask.live is None or self.problem_in(self._view):
             return True
-        return not self._try_work(self._mask.mend_layer)
+        return not self._try_work(self._mask.repair_layer)
 
     def _press_tool(self, event: Any, brush: Brush) -> None:
         self._place = place = self._scene.view.place_at(event.position)

@@ -119,7 +119,7 @@ class ReportFlow(WindowPart):
             "report",
             tr("Writing the report"),
             lambda: report_anew(
-                opened, request.parent, source, request.wish, case_ids=case_ids, finished=finished
+                opened, request.parent, source, request.extras, case_ids=case_ids, finished=finished
             ),
             self._show_summary,
             failed=refuse,

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
 
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
-from napari_mamamia.services.report.report import ReportWish
+from napari_mamamia.services.report.report import ReportExtras
 from napari_mamamia.services.report.structured import DicomChoice
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -36,7 +36,7 @@ class ReportRequest:
     """What is asked for: of all cases or of the open one, into a new folder below `parent`."""
 
     is_of_all: bool
-    wish: ReportWish
+    extras: ReportExtras
     parent: Path
 
 
@@ -217,9 +217,9 @@ class ReportPage(Page):
                 SegmentMaker(self.maker.currentData()),
                 n_cases=self._n_cases if self._is_of_all else 1,
             )
-        wish = ReportWish(bool(self.pdf.isChecked()), dicom)
+        extras = ReportExtras(bool(self.pdf.isChecked()), dicom)
         parent = Path(self.parent_folder.text().strip())
-        self.report_wanted.emit(ReportRequest(self._is_of_all, wish, parent))
+        self.report_wanted.emit(ReportRequest(self._is_of_all, extras, parent))
 
     def _open_result(self) -> None:
         if self._result is not None:

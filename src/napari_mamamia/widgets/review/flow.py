@@ -11,10 +11,10 @@ from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.keys import WrongPassphraseError
-from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
-from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.services.review.client import OpenedClient, StudyClient
+from napari_mamamia.services.review.client_records import StudySnapshot
 from napari_mamamia.services.review.make_study import StudyDraft
-from napari_mamamia.services.review.plan_study import FreezeWish, StudyWish, WishError
+from napari_mamamia.services.review.plan_study import FreezeSetup, SetupError, StudySetup
 from napari_mamamia.services.review.session import ProofNeededError
 from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
@@ -24,7 +24,7 @@ from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.review.judging import Judging
 from napari_mamamia.widgets.review.leading_view import ProgressView
-from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
+from napari_mamamia.widgets.review.page import ExtraSnapshot, ReviewPage
 from napari_mamamia.widgets.review.planning_view import PlanningView
 from napari_mamamia.widgets.review.reading import Reading
 from napari_mamamia.widgets.review.signing_view import SigningView
@@ -77,7 +77,7 @@ class Planning(WindowPart):
     def __init__(self, context: WindowContext, view: PlanningView) -> None:
         super().__init__(context)
         self._view = view
-        self._draft: tuple[StudyWish, StudyDraft] | None = None
+        self._draft: tuple[StudySetup, StudyDraft] | None = None
         view.draft_wanted.connect(self.draft)
         view.cases_wanted.connect(self.list_cases)
         view.freezing_wanted.connect(self.freeze)
@@ -90,47 +90,47 @@ class Planning(WindowPart):
             tr("Listing the cases"),
             lambda: list_case_ids(data_set),
             self._view.cases.show_ids,
-            still=lambda: self._view.wish.data_set == data_set,
+            still=lambda: self._view.setup.data_set == data_set,
             failed=self._show_problem,
         )
 
-    def draft(self, wish: StudyWish) -> None:
+    def draft(self, setup: StudySetup) -> None:
         """Deal the cases out and show it."""
         plan_study = self._services.review.plan_study
         self._draft = None
 
         def show(draft: StudyDraft) -> None:
-            self._draft = (wish, draft)
+            self._draft = (setup, draft)
             self._view.show_draft(draft)
 
         self._jobs.start(
             _PLAN,
             tr("Planning the study"),
-            lambda: plan_study(wish),
+            lambda: plan_study(setup),
             show,
-            still=lambda: self._view.wish == wish,
+            still=lambda: self._view.setup == setup,
             failed=self._show_problem,
         )
 
     def _show_problem(self, error: Exception) -> None:
         """Say what is wrong beside the field in which it is mended."""
-        field = error.field if isinstance(error, WishError) else "data_set"
+        field = error.field if isinstance(error, SetupError) else "data_set"
         self._view.show_problem(field, plain_text(error))
 
-    def freeze(self, wish: FreezeWish) -> None:
+    def freeze(self, setup: FreezeSetup) -> None:
         """Write what was shown."""
-        if wish.folder == Path():
+        if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
-        if self._draft is None or self._draft[0] != self._view.wish:
+        if self._draft is None or self._draft[0] != self._view.setup:
             self._view.show_draft(None)
             return
         draft, freeze_wished = self._draft[1], self._services.review.freeze_wished
         self._jobs.start(
             _PLAN,
             tr("Freezing the study"),
-            lambda: freeze_wished(draft, wish),
-            lambda origin: self.frozen.emit(wish.folder, origin),
+            lambda: freeze_wished(draft, setup),
+            lambda origin: self.frozen.emit(setup.folder, origin),
             failed=self._show_problem,
         )
 
@@ -141,17 +141,17 @@ class Leading(WindowPart):
     def __init__(self, context: WindowContext, view: ProgressView) -> None:
         super().__init__(context)
         self._view = view
-        self.desk: StudyDesk | None = None
+        self.client: StudyClient | None = None
         view.agreement_wanted.connect(self.measure_agreement)
 
     def measure_agreement(self) -> None:
         """Say how far the readers agree so far."""
-        desk, tell_agreement = self.desk, self._services.review.tell_agreement
-        if desk is not None:
+        client, tell_agreement = self.client, self._services.review.tell_agreement
+        if client is not None:
             self._jobs.start(
                 "review agreement",
                 tr("Comparing all readings"),
-                lambda: tell_agreement(desk),
+                lambda: tell_agreement(client),
                 self._view.show_agreement,
             )
 
@@ -164,7 +164,7 @@ class Signing(WindowPart):
     def __init__(self, context: WindowContext, view: SigningView) -> None:
         super().__init__(context)
         self._view = view
-        self.desk: StudyDesk | None = None
+        self.client: StudyClient | None = None
         view.key_wanted.connect(self.make_key)
         view.signatures_wanted.connect(self.sign)
         view.countersigning_wanted.connect(self.countersign)
@@ -172,10 +172,10 @@ class Signing(WindowPart):
 
     def make_key(self, passphrase: str) -> None:
         """Make this person's key, or one in place of a lost one."""
-        desk, make_own_key = self.desk, self._services.review.make_own_key
-        if desk is not None:
+        client, make_own_key = self.client, self._services.review.make_own_key
+        if client is not None:
             self._take_step(
-                tr("Making your key"), lambda: make_own_key(desk, passphrase), self._tell_key
+                tr("Making your key"), lambda: make_own_key(client, passphrase), self._tell_key
             )
 
     def _tell_key(self, digits: str) -> None:
@@ -184,23 +184,23 @@ class Signing(WindowPart):
 
     def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
         """Sign what was chosen."""
-        desk, sign_things = self.desk, self._services.review.sign_things
-        if desk is not None:
-            work = partial(sign_things, desk, things, passphrase)
+        client, sign_things = self.client, self._services.review.sign_things
+        if client is not None:
+            work = partial(sign_things, client, things, passphrase)
             self._take_step("Signing", work, self._notifier.hint)
 
     def countersign(self, name: str, digits: str, passphrase: str) -> None:
         """Give the lead's word for a key."""
-        desk, countersign_key = self.desk, self._services.review.countersign_key
-        if desk is not None:
-            work = partial(countersign_key, desk, name, digits, passphrase)
+        client, countersign_key = self.client, self._services.review.countersign_key
+        if client is not None:
+            work = partial(countersign_key, client, name, digits, passphrase)
             self._take_step("Countersigning", work, self._notifier.hint)
 
     def end(self, key: EndableKey, reason: str, since: str, passphrase: str) -> None:
         """End a key that was lost or stolen."""
-        desk, end_key = self.desk, self._services.review.end_key
-        if desk is not None:
-            work = partial(end_key, desk, key, reason, since, passphrase)
+        client, end_key = self.client, self._services.review.end_key
+        if client is not None:
+            work = partial(end_key, client, key, reason, since, passphrase)
             self._take_step(tr("Ending a key"), work, self._tell_end)
 
     def _tell_end(self, text: str) -> None:
@@ -239,7 +239,7 @@ class ReviewFlow(WindowPart):
         self.page, self._readers, self._editing = page, readers, editing
         self._protocols = protocols
         self._folder: Path | None = None
-        self.desk: StudyDesk | None = None
+        self.client: StudyClient | None = None
         case = StudyCase(context, listing, opening, editing)
         self.reading = Reading(context, page.reading, page.form, case, opening, editing)
         self.reading.shown_wanted.connect(self.shown_wanted)
@@ -262,8 +262,8 @@ class ReviewFlow(WindowPart):
     def open_study(self, folder: Path, who: str = "") -> None:
         """Open a study; who is given sits down at once, a remembered name is proposed."""
         self.shown_wanted.emit()
-        if self.desk is not None:
-            if self.desk.folder != folder:
+        if self.client is not None:
+            if self.client.folder != folder:
                 self._notifier.warn_loudly(_ONE_STUDY.format(self._session.study))
             return
         self._folder = folder
@@ -298,12 +298,12 @@ class ReviewFlow(WindowPart):
     def sit_down(self, who: str, passphrase: str = "") -> None:
         """Begin as a person of the study that was chosen, with the key where one counts."""
         folder = self._folder
-        if folder is None or self.desk is not None or not who:
+        if folder is None or self.client is not None or not who:
             return
-        open_desk = self._services.review.open_desk
+        open_client = self._services.review.open_client
 
-        def take(opened: DeskOpened) -> None:
-            self._editing.save_if_needed(lambda saved: self._take_desk(opened, all_saved=saved))
+        def take(opened: OpenedClient) -> None:
+            self._editing.save_if_needed(lambda saved: self._take_client(opened, all_saved=saved))
 
         doing = tr("Opening the study {name}", name=folder.name)
 
@@ -318,34 +318,34 @@ class ReviewFlow(WindowPart):
         self._jobs.start(
             _BEGIN,
             doing,
-            lambda: open_desk(folder, who, passphrase),
+            lambda: open_client(folder, who, passphrase),
             take,
             failed=ask,
-            discard=lambda opened: opened.desk.close(),
+            discard=lambda opened: opened.client.close(),
         )
 
-    def _take_desk(self, opened: DeskOpened, *, all_saved: bool) -> None:
+    def _take_client(self, opened: OpenedClient, *, all_saved: bool) -> None:
         """Sit down; a study that hides something only where nothing of it can have been seen."""
-        desk, before = opened.desk, self._session.blinding
+        client, before = opened.client, self._session.blinding
         was_open = self._session.opened is not None or self._session.case is not None
-        if not all_saved or (was_open and not before.covers(desk.blinding)):
-            self._jobs.start(_BEGIN, tr("Closing the study"), desk.close, lambda _done: None)
+        if not all_saved or (was_open and not before.covers(client.blinding)):
+            self._jobs.start(_BEGIN, tr("Closing the study"), client.close, lambda _done: None)
             if all_saved:
                 name = opened.look.study
-                self._notifier.warn_loudly(_TOO_LATE.format(name, desk.folder))
+                self._notifier.warn_loudly(_TOO_LATE.format(name, client.folder))
             return
         self._session.close_case()
         self._session.opened = None
         self._session.study = opened.look.study
-        self._session.set_blinding(Blinding(before.hidden | desk.blinding.hidden))
-        self._readers.fix(desk.reader.reader_id, opened.look.person)
-        self.desk = desk
-        self.page.form.set_form(desk.form)
+        self._session.set_blinding(Blinding(before.hidden | client.blinding.hidden))
+        self._readers.fix(client.reader.reader_id, opened.look.person)
+        self.client = client
+        self.page.form.set_form(client.form)
         if opened.protocol is not None:
             self._protocols.use(opened.protocol)
-        self.reading.begin(desk)
-        self.judging.begin(desk)
-        self.signing.desk = self.leading.desk = desk
+        self.reading.begin(client)
+        self.judging.begin(client)
+        self.signing.client = self.leading.client = client
         self.page.show_look(opened.look)
         self._timer.start()
         self.look()
@@ -354,22 +354,22 @@ class ReviewFlow(WindowPart):
 
     def look(self) -> None:
         """Look at the folder in a thread, unless that is still being done."""
-        desk = self.desk
-        if desk is None or self._jobs.is_running(_LOOK):
+        client = self.client
+        if client is None or self._jobs.is_running(_LOOK):
             return
         is_active = self.reading.clock.is_active or self.judging.dispute is not None
         review = self._services.review
 
-        def look_at_all() -> tuple[StudyLook, MoreLook]:
-            look = desk.look(is_active=is_active)
-            signing, ended = review.look_at_signing(desk), review.list_decided(desk)
-            return look, MoreLook(signing, ended, review.look_at_quality(desk))
+        def look_at_all() -> tuple[StudySnapshot, ExtraSnapshot]:
+            look = client.look(is_active=is_active)
+            signing, ended = review.look_at_signing(client), review.list_decided(client)
+            return look, ExtraSnapshot(signing, ended, review.look_at_quality(client))
 
         self._jobs.start(
             _LOOK, tr("Looking at the study"), look_at_all, self._show_look, shown=False
         )
 
-    def _show_look(self, both: tuple[StudyLook, MoreLook]) -> None:
+    def _show_look(self, both: tuple[StudySnapshot, ExtraSnapshot]) -> None:
         look, more = both
         self.page.show_look(look, more)
         for case_id in look.lost:
@@ -386,7 +386,7 @@ class ReviewFlow(WindowPart):
     @property
     def is_at_work(self) -> bool:
         """Whether a study is read in this window."""
-        return self.desk is not None
+        return self.client is not None
 
     def accept(self) -> None:
         """Accept what is at hand: hand a reading in; a judge decides on page Review."""
@@ -400,9 +400,9 @@ class ReviewFlow(WindowPart):
 
         Nobody waits long for a share that does not answer: all is on this computer by then.
         """
-        desk, self.desk = self.desk, None
+        client, self.client = self.client, None
         self._timer.stop()
-        if desk is None:
+        if client is None:
             return
         last: Callable[[], object] = self.reading.prepare_closing()
         self._jobs.start(

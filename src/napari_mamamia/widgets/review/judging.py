@@ -9,8 +9,8 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.core.texts import tr
+from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.consensus import ConsensusMask
-from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.judging import Decided, Difference, Dispute, ShownReading
 from napari_mamamia.services.review.lesion_rows import LesionTable
 from napari_mamamia.widgets.base.layers import Role, tag_for
@@ -52,7 +52,7 @@ class Judging(WindowPart):
         self._at = -1
         self._by_distance = False
         self._consensus: ConsensusMask | None = None
-        self.desk: StudyDesk | None = None
+        self.client: StudyClient | None = None
         self.dispute: Dispute | None = None
         opening.case_shown.connect(self._show_pair)
         view.case_wanted.connect(self.take_up)
@@ -68,9 +68,9 @@ class Judging(WindowPart):
         view.acceptance_wanted.connect(self.accept_unseen)
         view.reopening_wanted.connect(self.reopen)
 
-    def begin(self, desk: StudyDesk | None) -> None:
+    def begin(self, client: StudyClient | None) -> None:
         """Judge at this desk from now on; None ends it."""
-        self.desk = desk
+        self.client = client
         self._let_go()
 
     def _let_go(self) -> None:
@@ -85,8 +85,8 @@ class Judging(WindowPart):
 
     def take_up(self, case: str) -> None:
         """Take up a case, so that no other judge does, and show its readings."""
-        desk = self.desk
-        if desk is None:
+        client = self.client
+        if client is None:
             return
         open_dispute = self._services.review.open_dispute
 
@@ -96,7 +96,7 @@ class Judging(WindowPart):
                 self._jobs.start(
                     _LANE,
                     tr("Taking up this case"),
-                    lambda: open_dispute(desk, case),
+                    lambda: open_dispute(client, case),
                     self._show_dispute,
                     ended=self._show_again,
                 )
@@ -160,7 +160,7 @@ class Judging(WindowPart):
             self._view.show_lesions(None)
             return
         first, second = self._shown
-        by_distance, form = self._by_distance, self.desk.form if self.desk else None
+        by_distance, form = self._by_distance, self.client.form if self.client else None
         list_differences = self._services.review.list_differences
         list_lesions = self._services.review.list_lesions
         self._jobs.start(
@@ -213,8 +213,8 @@ class Judging(WindowPart):
 
     def take_rule(self, rule: ConsensusRule) -> None:
         """Lay what a rule makes of all readings over the judge's mask."""
-        desk, dispute = self.desk, self.dispute
-        if desk is None or dispute is None or not self._is_on_screen():
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None or not self._is_on_screen():
             return
         fuse = self._services.review.fuse_dispute
 
@@ -228,7 +228,7 @@ class Judging(WindowPart):
         self._jobs.start(
             "review rule",
             tr("Making the {rule} of the readings", rule=rule),
-            lambda: fuse(desk, dispute, rule),
+            lambda: fuse(client, dispute, rule),
             take,
             still=lambda: self.dispute is dispute,
         )
@@ -249,12 +249,12 @@ class Judging(WindowPart):
             )
 
     def _decide_saved(self, dispute: Dispute, reason: str, answers: ShownReading) -> None:
-        desk, mask, consensus = self.desk, self._session.mask(Role.REFINED), self._consensus
-        if desk is None or mask is None or mask.saved is None or dispute is not self.dispute:
+        client, mask, consensus = self.client, self._session.mask(Role.REFINED), self._consensus
+        if client is None or mask is None or mask.saved is None or dispute is not self.dispute:
             return
         saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
         decide, fill = self._services.review.decide_dispute, self._services.review.fill_hidden
-        form, case, record = desk.form, self._session.case, self._session.record
+        form, case, record = client.form, self._session.case, self._session.record
         measure = None
         if form is not None and case is not None:
             measure = partial(fill, form, case, record=record)
@@ -273,14 +273,14 @@ class Judging(WindowPart):
 
         self._finish_case(
             tr("Deciding {case_id}", case_id=dispute.case_id),
-            lambda: decide(desk, dispute, saved, reason, answers, consensus, measure),
+            lambda: decide(client, dispute, saved, reason, answers, consensus, measure),
             tell,
         )
 
     def leave_out(self, reason: str) -> None:
         """Reject the case."""
-        desk, dispute = self.desk, self.dispute
-        if desk is None or dispute is None:
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None:
             return
         if not reason.strip():
             self._view.say(NO_REASON)
@@ -288,13 +288,13 @@ class Judging(WindowPart):
         leave_out = self._services.review.leave_out
         self._finish_case(
             tr("Leaving out {case_id}", case_id=dispute.case_id),
-            lambda: leave_out(desk, dispute, reason),
+            lambda: leave_out(client, dispute, reason),
         )
 
     def set_down(self) -> None:
         """Leave the case to another judge."""
-        desk, dispute = self.desk, self.dispute
-        if desk is None or dispute is None:
+        client, dispute = self.client, self.dispute
+        if client is None or dispute is None:
             return
         put_down = self._services.review.set_down
 
@@ -302,7 +302,7 @@ class Judging(WindowPart):
             if all_saved:
                 self._finish_case(
                     tr("Setting down {case_id}", case_id=dispute.case_id),
-                    lambda: put_down(desk, dispute),
+                    lambda: put_down(client, dispute),
                 )
 
         self._editing.save_if_needed(go_on)
@@ -334,26 +334,26 @@ class Judging(WindowPart):
 
     def accept_unseen(self, case: str) -> None:
         """Accept a case whose readings agree."""
-        desk = self.desk
-        if desk is not None:
+        client = self.client
+        if client is not None:
             accept_case = self._services.review.accept_case
-            self._step_case(tr("Accepting this case"), lambda: accept_case(desk, case))
+            self._step_case(tr("Accepting this case"), lambda: accept_case(client, case))
 
     def reopen(self, case: str, reason: str) -> None:
         """Begin a new round of a case that was decided."""
-        desk = self.desk
-        if desk is None:
+        client = self.client
+        if client is None:
             return
         if not reason.strip():
             self._notifier.hint(NO_REASON)
             return
         reopen_case = self._services.review.reopen_case
         self._view.why_again.clear()
-        self._step_case(tr("Reopening this case"), lambda: reopen_case(desk, case, reason))
+        self._step_case(tr("Reopening this case"), lambda: reopen_case(client, case, reason))
 
     def _step_case(self, doing: str, work: Callable[[], object]) -> None:
         self._jobs.start(_LANE, doing, work, lambda _done: None, ended=self.stepped.emit)
 
 
 def _place_of(dispute: Dispute) -> StudyPlace:
-    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding, dispute.veil)
+    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding, dispute.pseudonymizer)

@@ -6,7 +6,7 @@ from typing import Final
 
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk_records import DisputeRow
+from napari_mamamia.services.review.client_records import DisputeRow
 from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable
 
 ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
+from napari_mamamia.services.review.client_records import DisputeRow, StudySnapshot
 from napari_mamamia.services.review.judging import RULES, Difference, Dispute, ShownReading
 from napari_mamamia.services.review.lesion_rows import LesionTable
 from napari_mamamia.widgets.base.layers import Role
@@ -269,7 +269,7 @@ class JudgingView(QWidget):
 
     # ------------------------------------------------------------- for the flow
 
-    def show_look(self, look: StudyLook, ended: Sequence[DisputeRow] = ()) -> None:
+    def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
         """Show what waits, then what is decided; the line that is chosen stays."""
         rows = (*look.disputes, *ended)
         texts = [describe_row(one) for one in rows]

@@ -19,11 +19,11 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import Role
 from napari_mamamia.core.texts import tr, tr_n
-from napari_mamamia.services.review.desk_records import ReaderRow, StudyLook
+from napari_mamamia.services.review.client_records import ReaderRow, StudySnapshot
 from napari_mamamia.services.review.make_study import StudyDraft
-from napari_mamamia.services.review.overseeing import QualityLook, QualityRow
+from napari_mamamia.services.review.overseeing import QualityRow, QualityStatus
 from napari_mamamia.services.review.plan_study import (
-    FreezeWish,
+    FreezeSetup,
     choose_cases,
     describe_draft,
     join_cases,
@@ -75,7 +75,7 @@ class ProgressView(QWidget):
         self.queue = make_line_list(
             "review_quality_queue", tr("Quality control's queue, in its order")
         )
-        self._quality: QualityLook | None = None
+        self._quality: QualityStatus | None = None
         self._lead = column(
             heading(tr("Cases")),
             self.states,
@@ -92,7 +92,7 @@ class ProgressView(QWidget):
             layout.addWidget(part)
         layout.addStretch(1)
 
-    def show_look(self, look: StudyLook) -> None:
+    def show_look(self, look: StudySnapshot) -> None:
         """Show where the study stands."""
         self._lead.setVisible(Role.LEAD in look.roles)
         rows = "".join(
@@ -113,7 +113,7 @@ class ProgressView(QWidget):
         """Whether a queue of quality control is shown."""
         return self._quality is not None
 
-    def show_quality(self, quality: QualityLook | None) -> None:
+    def show_quality(self, quality: QualityStatus | None) -> None:
         """Show the queue and what was caught; None for a study that is read in no such order."""
         if quality == self._quality:
             return
@@ -264,7 +264,7 @@ class CaseChoice(QWidget):
 class DraftView(QWidget):
     """Who would read what, and what freezes it.
 
-    `freezing_wanted` carries a `FreezeWish`, `can_freeze` whether freezing is the next step.
+    `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next step.
     """
 
     freezing_wanted = Signal(object)
@@ -319,7 +319,7 @@ class DraftView(QWidget):
         self.hide_notes()
         if folder == Path():
             # Nothing is begun: what was typed as a secret stays for the next click.
-            self.freezing_wanted.emit(FreezeWish(folder))
+            self.freezing_wanted.emit(FreezeSetup(folder))
             return
         key, was_meant = self.keys.read(), self._is_key_meant
         self._is_key_meant = key is None or bool(key[1])
@@ -329,7 +329,7 @@ class DraftView(QWidget):
             # A try that failed forgets the passphrase, and study.json never changes again.
             self._say_passphrase(_NO_KEY)
         else:
-            self.freezing_wanted.emit(FreezeWish(folder, self.without_broken.isChecked(), *key))
+            self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
 
     def show_draft(self, draft: StudyDraft | None) -> None:
         """Show who would read what; None where nothing was dealt yet."""

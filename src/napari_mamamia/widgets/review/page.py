@@ -20,10 +20,10 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.review import Role
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk import JUDGES
-from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
-from napari_mamamia.services.review.overseeing import QualityLook
-from napari_mamamia.services.review.signing import SigningLook
+from napari_mamamia.services.review.client import JUDGES
+from napari_mamamia.services.review.client_records import DisputeRow, StudySnapshot
+from napari_mamamia.services.review.overseeing import QualityStatus
+from napari_mamamia.services.review.signing import SigningStatus
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -53,12 +53,12 @@ _TABS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MoreLook:
-    """What is looked for beside `StudyLook`: signatures, what is decided, quality control."""
+class ExtraSnapshot:
+    """What is looked for beside `StudySnapshot`: signatures, what is decided, quality control."""
 
-    signing: SigningLook
+    signing: SigningStatus
     ended: tuple[DisputeRow, ...] = ()
-    quality: QualityLook | None = None
+    quality: QualityStatus | None = None
 
 
 class _Tabs(QTabBar):
@@ -220,7 +220,7 @@ class ReviewPage(QWidget):
         self._entry.hide()
         self.planning.show()
 
-    def show_look(self, look: StudyLook, more: MoreLook | None = None) -> None:
+    def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
         """Show where the study stands for this person; None for `more` leaves that as it is."""
         self._entry.hide()
         self.planning.hide()
@@ -270,7 +270,7 @@ class ReviewPage(QWidget):
             self.study_chosen.emit(Path(name))
 
 
-def describe_waiting(look: StudyLook) -> str:
+def describe_waiting(look: StudySnapshot) -> str:
     """Return what waits on this computer and why, "" where nothing does."""
     if look.n_unsent:
         some = tr_n(
@@ -292,6 +292,6 @@ def describe_waiting(look: StudyLook) -> str:
     return ""
 
 
-def is_judge(look: StudyLook) -> bool:
+def is_judge(look: StudySnapshot) -> bool:
     """Whether this person adjudicates."""
     return not JUDGES.isdisjoint(look.roles)

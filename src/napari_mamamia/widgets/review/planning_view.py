@@ -20,7 +20,7 @@ from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, Triggers
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
-from napari_mamamia.services.review.plan_study import StudyWish
+from napari_mamamia.services.review.plan_study import StudySetup
 from napari_mamamia.widgets.controls.controls import (
     FormFold,
     button,
@@ -59,8 +59,8 @@ _USUAL: Final = Triggers()
 class PlanningView(QWidget):
     """The form of a new study.
 
-    `draft_wanted` carries a `StudyWish`, `cases_wanted` the data set whose cases are listed,
-    `freezing_wanted` a `FreezeWish`.
+    `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases are listed,
+    `freezing_wanted` a `FreezeSetup`.
     """
 
     draft_wanted = Signal(object)
@@ -311,7 +311,7 @@ class PlanningView(QWidget):
             "review_plan_draft",
             tr("Show who reads what"),
             tr("Deals the cases out and shows it; nothing is written"),
-            lambda: self.draft_wanted.emit(self.wish),
+            lambda: self.draft_wanted.emit(self.setup),
             primary=True,
         )
         self.back = button(
@@ -329,12 +329,12 @@ class PlanningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     @property
-    def wish(self) -> StudyWish:
+    def setup(self) -> StudySetup:
         """What the form says."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
-        return StudyWish(
+        return StudySetup(
             Path(folder) if (folder := self.data_set.text().strip()) else None,
             self.name.text().strip(),
             StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),

@@ -15,10 +15,10 @@ from napari_mamamia.core.answers import CaseFacts, Voxel
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.review import Task
 from napari_mamamia.core.texts import tr
-from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.client_files import Draft
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk import StudyDesk
-from napari_mamamia.services.review.desk_records import StudyTask
+from napari_mamamia.services.review.client import StudyClient
+from napari_mamamia.services.review.client_records import StudyTask
 from napari_mamamia.services.review.judging import ShownReading
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
@@ -75,7 +75,7 @@ class Reading(WindowPart):
         self._view, self._form = view, form
         self._case, self._editing = case, editing
         self.choose_folder = choose_folder
-        self.desk: StudyDesk | None = None
+        self.client: StudyClient | None = None
         self.taken: StudyTask | None = None
         self.clock = ActiveClock(self)
         self._kept: Draft | None = None
@@ -108,36 +108,36 @@ class Reading(WindowPart):
         for signal in (form.changed, self._session.case_changed):
             signal.connect(lambda: view.gaps.show_gaps(self.list_gaps()))
 
-    def begin(self, desk: StudyDesk | None) -> None:
+    def begin(self, client: StudyClient | None) -> None:
         """Read at this desk from now on; None ends it."""
-        self.desk = desk
+        self.client = client
         self._let_go()
 
     # ------------------------------------------------------------------- taking
 
     def take_next(self) -> None:
         """Take the next case and open it."""
-        desk = self.desk
-        if desk is not None:
-            self._leave_case(lambda: self._take_task(tr("Taking the next case"), desk.take_next))
+        client = self.client
+        if client is not None:
+            self._leave_case(lambda: self._take_task(tr("Taking the next case"), client.take_next))
 
     def look_at(self, task: Task) -> None:
         """Open a case that was taken before."""
-        desk = self.desk
-        if desk is not None:
+        client = self.client
+        if client is not None:
             self._leave_case(
-                lambda: self._take_task(tr("Opening this case"), lambda: desk.take(task))
+                lambda: self._take_task(tr("Opening this case"), lambda: client.take(task))
             )
 
     def reopen(self, reason: str) -> None:
         """Take back what was handed in of the case on screen."""
-        desk, taken = self.desk, self.taken
-        if desk is None or taken is None:
+        client, taken = self.client, self.taken
+        if client is None or taken is None:
             return
         if not reason.strip():
             self._view.say(tr("Say in a few words why you read it again; then reopen it."))
             return
-        self._take_task(tr("Reopening this case"), lambda: desk.read_again(taken.task, reason))
+        self._take_task(tr("Reopening this case"), lambda: client.read_again(taken.task, reason))
 
     def _leave_case(self, then: Callable[[], None]) -> None:
         """Keep what is on screen, then go on; what cannot be saved stays."""
@@ -176,14 +176,14 @@ class Reading(WindowPart):
 
     def _look_for_first(self) -> None:
         """Read what a second look is at, once its case is on screen."""
-        desk, taken = self.desk, self.taken
-        if desk is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
+        client, taken = self.client, self.taken
+        if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
-        load_first_look = self._services.review.load_first_look
+        load_first_snapshot = self._services.review.load_first_snapshot
         find_centre, fill_mask = self._services.centre_of_largest_part, self._services.uint8_mask
 
         def look() -> tuple[ShownReading | None, _Shown | None]:
-            first = load_first_look(desk, taken.task)
+            first = load_first_snapshot(client, taken.task)
             if first is None or first.labels is None:
                 return first, None
             buffer = fill_mask(first.labels)
@@ -279,12 +279,12 @@ class Reading(WindowPart):
             self._hand_in(taken, (mask.saved.path, mask.saved.sha256))
 
     def _hand_in(self, taken: StudyTask, mask: tuple[Path, str] | None) -> None:
-        desk, draft = self.desk, self._make_draft()
-        if desk is None:
+        client, draft = self.client, self._make_draft()
+        if client is None:
             return
         doing = tr("Handing in {case_id}", case_id=taken.case_id)
         case, drawn = self._session.case, self._session.mask(Role.REFINED)
-        fill_hidden, form = self._services.review.fill_hidden, desk.form
+        fill_hidden, form = self._services.review.fill_hidden, client.form
         row = self._session.record
 
         def hand_in() -> Callable[[], object]:
@@ -292,31 +292,31 @@ class Reading(WindowPart):
             hides_numbers = taken.blinding.hides(Hidden.NUMBERS) and mask is not None
             if hides_numbers and form is not None and case is not None and drawn is not None:
                 answers = fill_hidden(form, case, drawn.buffer, answers, row)
-            return desk.hand_in(taken, mask, replace(draft, answers=answers))
+            return client.hand_in(taken, mask, replace(draft, answers=answers))
 
         self._view.show_task(taken, is_busy=True)
         self._jobs.start(
             _LANE,
             doing,
             hand_in,
-            lambda compare: self._go_on(compare, desk),
+            lambda compare: self._go_on(compare, client),
             ended=self._show_task,
         )
 
-    def _go_on(self, compare: Callable[[], object], desk: StudyDesk) -> None:
+    def _go_on(self, compare: Callable[[], object], client: StudyClient) -> None:
         """Compare behind the reader's back, and open the next case."""
         self._let_go()
         self._jobs.start(
             "review compare", tr("Comparing the readings"), compare, lambda _done: None, shown=False
         )
-        self._take_task(tr("Taking the next case"), desk.take_next)
+        self._take_task(tr("Taking the next case"), client.take_next)
 
     # -------------------------------------------------------------------- others
 
     def put_back(self) -> None:
         """Let go of the case; what was drawn and answered stays on this computer."""
-        desk, taken = self.desk, self.taken
-        if desk is None or taken is None:
+        client, taken = self.client, self.taken
+        if client is None or taken is None:
             return
 
         def end(_done: object) -> None:
@@ -329,7 +329,7 @@ class Reading(WindowPart):
             self._jobs.start(
                 _LANE,
                 tr("Putting back {case_id}", case_id=taken.case_id),
-                lambda: desk.put_back(taken),
+                lambda: client.put_back(taken),
                 end,
             )
 
@@ -338,42 +338,42 @@ class Reading(WindowPart):
     def choose_images(self) -> None:
         """Say where the images lie on this computer."""
         folder = self.choose_folder()
-        if folder is None or self.desk is None:
+        if folder is None or self.client is None:
             return
-        desk = self.desk
+        client = self.client
         self._jobs.start(
             "review images",
             tr("Remembering where the images lie"),
-            lambda: desk.choose_images(folder),
+            lambda: client.choose_images(folder),
             lambda _done: self._notifier.hint(tr("The images of this study are looked for there.")),
         )
 
     def keep_draft(self) -> None:
         """Keep answers and seconds on this computer, if there is something new."""
-        desk, taken, draft = self.desk, self.taken, self._make_draft()
-        if desk is None or taken is None or taken.state is CaseState.READ or draft == self._kept:
+        client, taken, draft = self.client, self.taken, self._make_draft()
+        if client is None or taken is None or taken.state is CaseState.READ or draft == self._kept:
             return
         self._kept, number = draft, next(self._numbers)
         self._jobs.start(
             "review draft",
             tr("Keeping your answers"),
-            lambda: desk.keep_draft(taken, draft, number),
+            lambda: client.keep_draft(taken, draft, number),
             lambda _done: None,
             shown=False,
         )
 
     def prepare_closing(self) -> Callable[[], object]:
         """Return what keeps the answers and leaves the desk, because the window closes."""
-        desk, taken, draft = self.desk, self.taken, self._make_draft()
+        client, taken, draft = self.client, self.taken, self._make_draft()
         number = next(self._numbers)
         self._keep.stop()
         self.clock.end()
 
         def leave() -> None:
-            if desk is not None and taken is not None and taken.state is not CaseState.READ:
-                desk.keep_draft(taken, draft, number)
-            if desk is not None:
-                desk.close()
+            if client is not None and taken is not None and taken.state is not CaseState.READ:
+                client.keep_draft(taken, draft, number)
+            if client is not None:
+                client.close()
 
         return leave
 
@@ -425,4 +425,4 @@ class Reading(WindowPart):
 
 
 def _place_of(taken: StudyTask) -> StudyPlace:
-    return StudyPlace(taken.data_set, taken.workspace, taken.blinding, taken.veil)
+    return StudyPlace(taken.data_set, taken.workspace, taken.blinding, taken.pseudonymizer)

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.review import Task
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.desk_records import StudyLook, StudyTask, TaskRow
+from napari_mamamia.services.review.client_records import StudySnapshot, StudyTask, TaskRow
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -164,7 +164,7 @@ class ReadingView(QWidget):
 
     # ------------------------------------------------------------- for the flow
 
-    def show_look(self, look: StudyLook) -> None:
+    def show_look(self, look: StudySnapshot) -> None:
         """Show how much is left and what was read; the line that is chosen stays."""
         count = tr(
             "{n_read} of {n_tasks} read, {n_left} to go",
@@ -264,7 +264,7 @@ class ReadingView(QWidget):
         self.reopen_wanted.emit(self.reason.text())
 
 
-def describe_rest(look: StudyLook) -> str:
+def describe_rest(look: StudySnapshot) -> str:
     """Return why this person has no next case now, and what to do; "" where there is one."""
     if look.n_ready:
         return ""

@@ -15,7 +15,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.review import Meaning
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.review.signing import Signable, SigningLook
+from napari_mamamia.services.review.signing import Signable, SigningStatus
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -143,7 +143,7 @@ class SigningView(QWidget):
         for part in parts:
             layout.addWidget(part)
         layout.addStretch(1)
-        self.show_look(SigningLook("", counts=False, things=()))
+        self.show_look(SigningStatus("", counts=False, things=()))
         # Not known yet: who has a key and makes another has one that nobody vouched for.
         self.key.setText("")
         self._making.hide()
@@ -288,7 +288,7 @@ class SigningView(QWidget):
 
     # ------------------------------------------------------------- for the flow
 
-    def show_look(self, look: SigningLook) -> None:
+    def show_look(self, look: SigningStatus) -> None:
         """Show key and list; what is chosen and typed stays."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
@@ -317,7 +317,7 @@ class SigningView(QWidget):
             control.setEnabled(self._has_key)
         self._follow_choice()
 
-    def _show_key(self, look: SigningLook) -> None:
+    def _show_key(self, look: SigningStatus) -> None:
         state = (
             tr("it counts")
             if look.counts
@@ -331,7 +331,7 @@ class SigningView(QWidget):
         self.about_key.setVisible(self._has_key)
         self._making.setVisible(not self._has_key or self._is_renewing)
 
-    def _show_endable(self, look: SigningLook) -> None:
+    def _show_endable(self, look: SigningStatus) -> None:
         """Offer the keys that may end; what was chosen stays."""
         before = self.which.currentData()
         if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):

@@ -9,7 +9,7 @@ from qtpy.QtCore import QElapsedTimer, QObject, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.refine.editing import Editing
@@ -28,7 +28,7 @@ class StudyPlace:
     data_set: Path
     workspace: Path
     blinding: Blinding
-    veil: Veil = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_VEIL
 
 
 class StudyCase(WindowPart):
@@ -70,8 +70,8 @@ class StudyCase(WindowPart):
             self._session.opened = None
             self._session.set_blinding(place.blinding)
         self._place = place
-        self._session.names = dict(place.veil.names) or None
-        self._notifier.cover = place.veil.cover
+        self._session.names = dict(place.pseudonymizer.names) or None
+        self._notifier.cover = place.pseudonymizer.cover
         self._listing.open_data_set(place.data_set, case_id, place.workspace, remembers=False)
 
 

@@ -50,8 +50,8 @@ class Reviewing(WindowPart):
         self._wait.setInterval(_WAIT_MS)
         self._wait.timeout.connect(self._start_comparing)
         self._session.case_changed.connect(self._follow_case)
-        self._session.masks_changed.connect(self._ask_soon)
-        self._session.mask_edited.connect(self._ask_soon)
+        self._session.masks_changed.connect(self._ask_later)
+        self._session.mask_edited.connect(self._ask_later)
         self._case_key = self._session.case_key
 
     def turn_on(self, role: Role | None = None) -> None:
@@ -111,7 +111,7 @@ class Reviewing(WindowPart):
             self.changed.emit("")
             self.listed.emit(None)
 
-    def _ask_soon(self) -> None:
+    def _ask_later(self) -> None:
         if self.is_on:
             self._wait.start()
 

@@ -101,7 +101,7 @@ class SpareLayers:
             style(spare)
         return spare
 
-    def stock_soon(self) -> None:
+    def stock_later(self) -> None:
         """Make what is missing, in a while: a layer in one turn, its visual in another."""
         view = main_view(self._viewer)
         if view is None:
@@ -251,7 +251,7 @@ class LayerStack:
             layer = self._make_layer(made, style or _leave_as_made)
             self._draw_once()
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
-            self.spares.stock_soon()
+            self.spares.stock_later()
             return layer
         # Before the data: copies in other views read the tag when they hear of these.
         layer.metadata = keywords["metadata"]

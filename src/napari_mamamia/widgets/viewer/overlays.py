@@ -16,9 +16,9 @@ from napari_mamamia.widgets.base.layers import (
     Role,
     agreement_layer,
     array_of,
-    doubt_layer,
     subtraction_layer,
     tag_of,
+    uncertainty_layer,
 )
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 
@@ -111,12 +111,12 @@ class Overlays:
 
     # ------------------------------------------------------------------ doubt
 
-    def show_doubt(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
-        """Show where a model was in doubt, over the image; see `doubt_layer`."""
+    def show_uncertainty(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
+        """Show where a model was in doubt, over the image; see `uncertainty_layer`."""
         with self._stack.changing():
-            self._stack.put(doubt_layer(tag, array, said, most), Role.DOUBT).visible = True
+            self._stack.put(uncertainty_layer(tag, array, said, most), Role.DOUBT).visible = True
 
-    def hide_doubt(self) -> None:
+    def hide_uncertainty(self) -> None:
         """Take the map of doubt away."""
         self._stack.take_away(Role.DOUBT)
 

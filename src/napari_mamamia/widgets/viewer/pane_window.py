@@ -19,7 +19,7 @@ from napari_mamamia.widgets.adapter.adapter import (
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
-from napari_mamamia.widgets.base.layers import find_line_look
+from napari_mamamia.widgets.base.layers import find_line_style
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import discard
 from napari_mamamia.widgets.viewer.pane import Pane
@@ -160,7 +160,7 @@ class PaneWindow:
         if self._column is None:
             return
         view = new_view(pane.model)
-        draw_smooth_outlines(view, find_line_look)
+        draw_smooth_outlines(view, find_line_style)
         view.setObjectName(f"pane_{title}")
         view.setToolTip("")
         self._views[pane] = view

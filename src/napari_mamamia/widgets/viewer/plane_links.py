@@ -78,7 +78,7 @@ class PlaneLinks(QObject):
         """Let a new view and the others follow each other, and the mouse work in it."""
         model = pane.model
         model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
-        model.canvas.events.size.connect(lambda _event: self.fit_soon())
+        model.canvas.events.size.connect(lambda _event: self.fit_later_())
         if pane.kind.plane is None:
             for name in ("zoom", "center"):
                 getattr(model.scene.camera.events, name).connect(
@@ -232,7 +232,7 @@ class PlaneLinks(QObject):
 
     # ------------------------------------------------------------------- zoom
 
-    def fit_soon(self) -> None:
+    def fit_later_(self) -> None:
         """Show whole planes once the views have their sizes."""
         self._fit.start()
 

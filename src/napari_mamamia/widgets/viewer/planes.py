@@ -111,7 +111,7 @@ class Planes(WindowPart):
         super().__init__(context)
         self._text = text
         self.window = PaneWindow(self._scene.viewer)
-        self.farewells: list[Callable[[], None]] = []
+        self.on_close: list[Callable[[], None]] = []
         self.layout = Layout.ONE
         self.wanted = Layout.ONE
         self.sides = Sides()
@@ -241,7 +241,7 @@ class Planes(WindowPart):
         if self._steps:
             self._build.start()
         else:
-            self.links.fit_soon()
+            self.links.fit_later_()
         self.layout_changed.emit(layout)
 
     def _fit_alone(self, _event: object = None) -> None:
@@ -252,7 +252,7 @@ class Planes(WindowPart):
         """
         is_hung = self.layout is Layout.HUNG
         if not self._made_for and (is_hung or self._scene.view.is_as_fitted):
-            self.links.fit_soon()
+            self.links.fit_later_()
 
     def _find_problem(self, layout: Layout, grid: Grid) -> str:
         case = self._session.case_id or tr("This case")
@@ -357,7 +357,7 @@ class Planes(WindowPart):
         for pane in self.panes:
             pane.end_fitting()
         self._text.follow_zoom()
-        self.links.fit_soon()
+        self.links.fit_later_()
         self.built.emit()
 
     def _take_down(self) -> None:
@@ -366,7 +366,7 @@ class Planes(WindowPart):
         if self._unfinished is not None:
             self._unfinished.close()
             self._unfinished = None
-        for leave in self.farewells if self.panes else ():
+        for leave in self.on_close if self.panes else ():
             leave()
         if self.panes and self.window.sizes:
             self._sizes[self.layout] = self.window.sizes
@@ -398,7 +398,7 @@ class Planes(WindowPart):
         self._turn_all()
         self.links.take_place_of_main()
         self.links.spread()
-        self.links.fit_soon()
+        self.links.fit_later_()
 
     def _turn_all(self) -> None:
         grid = self._scene.grid

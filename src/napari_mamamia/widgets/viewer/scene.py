@@ -190,7 +190,7 @@ class Scene:
         self._is_warm = True
         sliders = [partial(self._make_sliders, n_axes) for n_axes in (_SPACE_AXES, _SPACE_AXES + 1)]
         circle = partial(make_circle, self.viewer)
-        return [self.set_aside, *sliders, self.stack.spares.stock_soon, circle]
+        return [self.set_aside, *sliders, self.stack.spares.stock_later, circle]
 
     def _make_sliders(self, n_axes: int) -> None:
         """Have so many sliders at least; an axis a turn, 20 ms for each."""

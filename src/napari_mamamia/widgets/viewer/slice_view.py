@@ -12,7 +12,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, main_view
 from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders, say_numbers
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.controls.soon import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import FILLED, fit_half
 
@@ -139,7 +139,7 @@ class EmptyAxes(QObject):
 
     def _drop_soon(self) -> None:
         # in a turn of its own: napari's sliders cannot follow while it tells of another change
-        call_soon(self, self._drop_axes)
+        call_later(self, self._drop_axes)
 
     def _drop_axes(self) -> None:
         if not len(self._viewer.layers) and not self._is_plain():

@@ -91,8 +91,8 @@ class ViewFlow(WindowPart):
         self._contrasting.chosen.connect(panel.set_contrasts)
         self._session.case_changed.connect(self._on_case)
         layers = self._scene.viewer.layers.events
-        layers.inserted.connect(self._show_soon)
-        layers.removed.connect(self._show_soon)
+        layers.inserted.connect(self._show_later)
+        layers.removed.connect(self._show_later)
 
     def choose_image(self, image: str) -> None:
         """Show the "phase", the "subtraction" or the "projection"."""
@@ -104,7 +104,7 @@ class ViewFlow(WindowPart):
             self._subtracting.toggle()
         if image == "projection" and not self._projecting.is_on:
             self._projecting.toggle()
-        self._show_soon()
+        self._show_later()
 
     def _set_minus(self, phase: int) -> None:
         self._subtracting.set_minus(phase)
@@ -137,9 +137,9 @@ class ViewFlow(WindowPart):
             self.cine.stop()
         count = 0 if case is None else len(case.phases)
         self._panel.set_phases(count, self._subtracting.minus, self._planes.second_phase)
-        self._show_soon()
+        self._show_later()
 
-    def _show_soon(self, _event: object = None) -> None:
+    def _show_later(self, _event: object = None) -> None:
         """Show what is on screen once the present change is through."""
         self._later.start(0)
 

@@ -18,7 +18,6 @@ from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.agreement import N_RESAMPLES, SEED, estimate_mean
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.questions import ReaderAnswers, collect_questions
 from napari_mamamia.reviewing.ratings import (
@@ -27,6 +26,7 @@ from napari_mamamia.reviewing.ratings import (
     PairedValues,
     compare_table,
 )
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.batch.masked_inputs import masks_of_cases
@@ -45,7 +45,7 @@ from napari_mamamia.services.review.agreement.mask_pairs import (
     summarise_readers,
 )
 from napari_mamamia.services.review.lesion_match import group_lesions
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import read_whole, replay_reading
 from napari_mamamia.services.review.make_study import hash_honeypots
 
 _TIMES: Final = ("first time", "repeat")
@@ -187,7 +187,7 @@ def measure_agreement(
     FormatError
         If the events cannot be read to the end.
     """
-    state = fold_reading(store, read_whole(store))
+    state = replay_reading(store, read_whole(store))
     study = store.study
     if truth is not None:
         _require_list(study, truth)

@@ -25,9 +25,9 @@ from napari_mamamia.reviewing.agreement import (
     estimate_mean,
     estimate_sums,
 )
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.ratings import PairedValues, compare_values
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.compare import load_stored_labels
 from napari_mamamia.services.review.lesion_match import LesionMatch, match_masks

@@ -13,13 +13,13 @@ from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.store import EventStore
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import (
     AnswerRow,
     list_rows,
     name_question,
     parse_answers_text,
 )
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.agreement.agreement_output import save_rows

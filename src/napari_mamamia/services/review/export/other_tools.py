@@ -21,8 +21,8 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import name_question
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.accepted import name_files, write_study_mask
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut

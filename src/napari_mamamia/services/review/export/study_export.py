@@ -27,13 +27,13 @@ from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.review.desk_files import EVENTS
+from napari_mamamia.io.review.client_files import EVENTS
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import STUDY_NAME
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.services.review.accepted import (
     AcceptedCases,
     list_accepted,
@@ -51,7 +51,7 @@ from napari_mamamia.services.review.export.answer_tables import (
     use_study_numbers,
 )
 from napari_mamamia.services.review.export.other_tools import save_grand_challenge, save_monai_label
-from napari_mamamia.services.review.look import fold_reading, read_whole, require_outside
+from napari_mamamia.services.review.look import read_whole, replay_reading, require_outside
 from napari_mamamia.services.review.study_form import load_study_form
 
 EXPORT: Final = "export.json"
@@ -117,7 +117,7 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
     """
     _require_choice(choice)
     _require_free(store, folder)
-    state = fold_reading(store, read_whole(store))
+    state = replay_reading(store, read_whole(store))
     form = store.read_frozen(load_study_form)
     accepted = list_accepted(state)
     left_out = list_waiting(state)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.replay import ReviewState
 
 
 @dataclass(frozen=True, slots=True)

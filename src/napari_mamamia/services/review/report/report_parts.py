@@ -8,9 +8,9 @@ from typing import Final
 
 from napari_mamamia.core.form import Form
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_words import tell_reasons, word_question, word_term, word_unit
 from napari_mamamia.reviewing.ratings import CategoryAgreement, NumberAgreement, PairedValues
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView

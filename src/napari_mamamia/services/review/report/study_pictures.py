@@ -15,7 +15,7 @@ from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.scoring.report.gallery import CasePicture, picture_of
 from napari_mamamia.services.case.open_case import open_case

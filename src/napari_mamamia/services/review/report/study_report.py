@@ -16,11 +16,11 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.agreement import N_RESAMPLES, SEED, Estimate
-from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_rules import why_other_form
 from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.quality import Capture, follow_capture
 from napari_mamamia.reviewing.ratings import PairedValues
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.page import Page, PageSection, render_page
@@ -44,7 +44,7 @@ from napari_mamamia.services.review.agreement.mask_pairs import (
     MaskAgreement,
 )
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import read_whole, replay_reading
 from napari_mamamia.services.review.quality_queue import describe_capture
 from napari_mamamia.services.review.report.reader_codes import ReaderLabels, make_labels
 from napari_mamamia.services.review.report.report_parts import (
@@ -138,7 +138,7 @@ def write_study_report(
 def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> StudyPage:
     """Return the report of a study."""
     reading = read_whole(store)
-    state = fold_reading(store, reading)
+    state = replay_reading(store, reading)
     labels = make_labels(state, are_named=choice.are_named)
     result = measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
     images = choice.images or Path(store.study.data_set)

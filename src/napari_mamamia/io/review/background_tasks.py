@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.append_file import AppendFile
 from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.io.review.desk_files import EVENTS
+from napari_mamamia.io.review.client_files import EVENTS
 from napari_mamamia.io.review.mask_files import read_mask, send_masks
 from napari_mamamia.io.review.study_file import STUDY_NAME, hash_study
 from napari_mamamia.io.workspace.event_store import EventLog, EventProblem, read_events

@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.review import Meaning, ReadingMode, Role, Study, StudyCase
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.key_replay import KeyView
 from napari_mamamia.reviewing.signatures import Check, SignedThing, seal_of
 from napari_mamamia.reviewing.states import (
     DECISIONS,
@@ -45,7 +45,7 @@ _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
 _S = CaseState
 
 
-class CaseFold:
+class CaseReplay:
     """A case while its events are taken in, in their order.
 
     Parameters

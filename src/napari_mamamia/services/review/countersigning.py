@@ -8,8 +8,8 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import Role
 from napari_mamamia.io.review.keys import read_public_key, sign_with
 from napari_mamamia.io.workspace.event_order import Event, list_past
-from napari_mamamia.reviewing.fold import ReviewState
-from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyView
+from napari_mamamia.reviewing.key_replay import KEY_ACTS, KeyView
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.signatures import KeyEnd, countersign_message, seal_of
 from napari_mamamia.reviewing.states import Act
 from napari_mamamia.services.review.look import require_reason

@@ -11,7 +11,7 @@ from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, need
 
 
 @dataclass(frozen=True, slots=True)
-class ClinicalLook:
+class ClinicalSummary:
     """What a table knows, in a line or more; a question where something that is needed is lacking.
 
     `answer` is the choice that confirms what the question proposes, and `action` the words for it;
@@ -25,7 +25,7 @@ class ClinicalLook:
 
 
 @gc_frozen()
-def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook:
+def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSummary:
     """Return what a table holds for fairness under a choice of columns.
 
     Raises
@@ -40,14 +40,14 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
     empty = needed if seen.cohort is None else lacking(seen.cohort, choice)
     absent = [field for field in empty if field not in choice.absent]
     if not absent and seen.cohort is not None:
-        return ClinicalLook(text)
+        return ClinicalSummary(text)
     proposed = {proposal.field: proposal for proposal in seen.proposals}
     if seen.cohort is None and "case_id" not in proposed:
-        return ClinicalLook(text, "Name the column of case ids case_id or patient_id.")
+        return ClinicalSummary(text, "Name the column of case ids case_id or patient_id.")
     if not seen.proposals:
         fields = ", ".join(map(_spell_field, absent))
         message = f"The table has no {fields}: nothing can be said of fairness over it."
-        return ClinicalLook(
+        return ClinicalSummary(
             text, message, choice.with_names(dict.fromkeys(absent)), "Score without it"
         )
     lines = [
@@ -57,7 +57,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
     none = [field for field in absent if field not in proposed]
     lines += [f"{_spell_field(field)}: no column, so no fairness over it" for field in none]
     answer = seen.confirmed(choice).with_names(dict.fromkeys(none))
-    return ClinicalLook(text, "\n".join(["Use these columns?", *lines]), answer)
+    return ClinicalSummary(text, "\n".join(["Use these columns?", *lines]), answer)
 
 
 def _describe_table(path: Path, seen: TableOverview) -> str:

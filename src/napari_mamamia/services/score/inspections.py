@@ -51,7 +51,7 @@ _NO_IMAGES: Final = "Low contrast was not checked: no data set with images was g
 
 
 @dataclass(frozen=True, slots=True)
-class CaseLook:
+class CaseInspection:
     """What a look at one case finds.
 
     `lesions` is None where the masks do not share a grid. `contrast` is the contrast-to-noise ratio
@@ -69,7 +69,7 @@ class CaseLook:
 class Looks:
     """The cases that could be looked at, and a sentence on low contrast ("" if all had images)."""
 
-    cases: tuple[CaseLook, ...]
+    cases: tuple[CaseInspection, ...]
     note: str = ""
 
 
@@ -84,7 +84,7 @@ def look_at_case(
     profile: Profile,
     label: float | None,
     measured: MeasuredPair | None = None,
-) -> CaseLook:
+) -> CaseInspection:
     """Say why a case failed, from its masks (no prediction: None) and images.
 
     Of the images the first two phases are read. `measured` is what the score measured of the masks;
@@ -107,7 +107,7 @@ def look_at_case(
     else:
         failures = (Failure(FailureKind.GEOMETRY_MISMATCH, mismatch),)
         if prediction.grid.shape != reference.grid.shape:
-            return CaseLook(case_id, failures, None, no_images=no_images)
+            return CaseInspection(case_id, failures, None, no_images=no_images)
         pair = pair_of(reference, prediction, profile, label)
         lesions = any_overlap_lesion_counts(pair.overlap_reference, pair.overlap_prediction)
     contrast = float("nan")
@@ -115,7 +115,7 @@ def look_at_case(
         around = THRESHOLDS.surroundings_mm
         mask = pair.reference != 0
         contrast = contrast_to_noise(mask, pair.box, reference.grid, enhancement, around)
-    return CaseLook(case_id, failures, lesions, contrast, no_images)
+    return CaseInspection(case_id, failures, lesions, contrast, no_images)
 
 
 def _count_lesions(both: MatchedParts) -> LesionCounts:
@@ -133,7 +133,7 @@ def look_for_contrast(
     pairs: Files,
     settings: ScoreSettings,
     images: Sequence[CaseFiles],
-) -> tuple[CaseLook, ...]:
+) -> tuple[CaseInspection, ...]:
     """Look once more at the scored cases that there are images of.
 
     A case that cannot be read now has no look.
@@ -145,7 +145,7 @@ def look_for_contrast(
     }
     case_ids = [row.case_id for row in rows if row.status in LOOKED_AT]
 
-    def work(case_id: str) -> CaseLook:
+    def work(case_id: str) -> CaseInspection:
         report_progress(0, 1, "Looking for low contrast")
         masks, case_images = read_pair(pairs[case_id], settings.label), by_key[case_key(case_id)]
         return look_at_case(case_id, masks, case_images, settings.profile, settings.label_value)
@@ -157,7 +157,7 @@ def look_for_contrast(
     return batch.results
 
 
-def looks_of(cases: Sequence[CaseLook], settings: ScoreSettings) -> Looks:
+def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
     """Return the looks at the cases of a run with what a reader must know of low contrast."""
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
@@ -214,7 +214,7 @@ def _read_phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[A
     return out
 
 
-def _describe_contrast(looks: Sequence[CaseLook], settings: ScoreSettings) -> str:
+def _describe_contrast(looks: Sequence[CaseInspection], settings: ScoreSettings) -> str:
     """Return what a reader must know of low contrast."""
     if settings.images is None:
         return _NO_IMAGES

@@ -7,17 +7,24 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace, DoubtKind
+from napari_mamamia.services.predict.uncertainty import (
+    UncertainRegion,
+    Uncertainty,
+    UncertaintyKind,
+)
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
 
 _LEAST_HEIGHT: Final = 80
-_KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: tr("variance between models")}
+_KINDS: Final = {
+    UncertaintyKind.ENTROPY: "entropy",
+    UncertaintyKind.VARIANCE: tr("variance between models"),
+}
 
 
-class DoubtList(QWidget):
+class UncertaintyList(QWidget):
     """`chosen` carries the number of a place, the heaviest at 0.
 
-    `kind_wanted` carries the `DoubtKind` that the places should be found by.
+    `kind_wanted` carries the `UncertaintyKind` that the places should be found by.
     """
 
     chosen = Signal(int)
@@ -67,16 +74,16 @@ class DoubtList(QWidget):
         layout.addWidget(self.kinds_row)
         layout.addWidget(self.list)
         self.show_kinds((), None)
-        self.show_doubt(None)
+        self.show_uncertainty(None)
 
     @property
     def is_shown(self) -> bool:
         """Whether there are places to step through."""
         return bool(self.list.count() > 0)
 
-    def show_doubt(self, found: Doubt | None) -> None:
+    def show_uncertainty(self, found: Uncertainty | None) -> None:
         """List the places of a prediction; None while there is no map of doubt."""
-        places: Sequence[DoubtfulPlace] = found.places if found else ()
+        places: Sequence[UncertainRegion] = found.places if found else ()
         self.list.blockSignals(True)
         self.list.clear()
         for number, place in enumerate(places, start=1):
@@ -102,7 +109,7 @@ class DoubtList(QWidget):
             )
         self.setVisible(found is not None)
 
-    def show_kinds(self, kinds: Sequence[DoubtKind], chosen: DoubtKind | None) -> None:
+    def show_kinds(self, kinds: Sequence[UncertaintyKind], chosen: UncertaintyKind | None) -> None:
         """Offer measures of doubt; one alone needs no choice."""
         self.kinds.blockSignals(True)
         self.kinds.clear()

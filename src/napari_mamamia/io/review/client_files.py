@@ -54,7 +54,7 @@ class Draft:
 NO_DRAFT: Final = Draft()
 
 
-class DeskFiles:
+class ClientFiles:
     """The files of one study on this computer.
 
     Parameters

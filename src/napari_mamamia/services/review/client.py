@@ -22,7 +22,7 @@ from napari_mamamia.core.review import Meaning, ReadingMode, Role, StudyReader, 
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.claims import Claim
-from napari_mamamia.io.review.desk_files import DeskFiles, Draft
+from napari_mamamia.io.review.client_files import ClientFiles, Draft
 from napari_mamamia.io.review.mask_files import read_mask, write_mask_once
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import FolderStore
@@ -33,8 +33,8 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.reviewing.form_values import read_record
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import ReadingView
-from napari_mamamia.services.review.desk_records import (
-    StudyLook,
+from napari_mamamia.services.review.client_records import (
+    StudySnapshot,
     StudyTask,
     TaskRow,
     describe_age,
@@ -44,9 +44,9 @@ from napari_mamamia.services.review.desk_records import (
 )
 from napari_mamamia.services.review.images import find_images, require_images
 from napari_mamamia.services.review.look import is_possible, list_possible, list_refused
+from napari_mamamia.services.review.pseudonymizer import pseudonymize_store
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.study_form import load_study_form, load_study_protocol
-from napari_mamamia.services.review.veil import veil_store
 
 _KEEP_EVERY_S: Final = 60.0
 """How often a claim is renewed while somebody is at work: each is a file written on the share."""
@@ -54,7 +54,7 @@ _DROPPED_S: Final = 1.0
 JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 
 
-class StudyDesk:
+class StudyClient:
     """A person's desk.
 
     Parameters
@@ -84,7 +84,7 @@ class StudyDesk:
         home = home or review_folder()
         store = FolderStore(folder, home)
         self.whole = store.study
-        self.veil = veil_store(store)
+        self.pseudonymizer = pseudonymize_store(store)
         self.folder, self.store = folder, store
         self.session = ReviewSession(store, who, home)
         try:
@@ -92,8 +92,8 @@ class StudyDesk:
         except BaseException:
             self.session.close()
             raise
-        self.files = DeskFiles(home, store.study.study_id)
-        self.form: Form | None = None  # `open_desk` reads it
+        self.files = ClientFiles(home, store.study.study_id)
+        self.form: Form | None = None  # `open_client` reads it
         self._turn = threading.RLock()
         self._known_images: set[tuple[Path, int, int]] = set()
         self._kept_at = -_KEEP_EVERY_S
@@ -126,7 +126,7 @@ class StudyDesk:
 
     # -------------------------------------------------------------------- looking
 
-    def look(self, *, is_active: bool = False) -> StudyLook:
+    def look(self, *, is_active: bool = False) -> StudySnapshot:
         """Look at the study, send what waits; while somebody is at work the claims are kept."""
         with self._turn:
             session = self.session
@@ -138,7 +138,7 @@ class StudyDesk:
             rows = session.queue()
             ids = {case.key: case.case_id for case in state.study.cases}
             touched = (CaseState.READ, CaseState.IN_WORK, CaseState.CLAIMED)
-            look = StudyLook(
+            look = StudySnapshot(
                 state.study.plan.name,
                 state.name(self.reader.reader_id),
                 self.reader.roles,
@@ -229,7 +229,7 @@ class StudyDesk:
                 workspace,
                 self._find_draft(task, round_, reading, whole=not blinding.hides(Hidden.NUMBERS)),
                 held,
-                self.veil,
+                self.pseudonymizer,
             )
 
     def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
@@ -254,7 +254,7 @@ class StudyDesk:
     def require_images(self, case: str) -> Path:
         """Return where a case's images are; CaseError where they are not as the study has them."""
         data_set = find_images(self.store.study, self.files)
-        require_images(self.whole.case(case), data_set, self._known_images, self.veil)
+        require_images(self.whole.case(case), data_set, self._known_images, self.pseudonymizer)
         return data_set
 
     def keep_draft(self, taken: StudyTask, draft: Draft, number: int | None = None) -> None:
@@ -425,23 +425,23 @@ def list_people(folder: Path) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeskOpened:
+class OpenedClient:
     """A desk, what is seen at first, and the study's protocol, if any."""
 
-    desk: StudyDesk
-    look: StudyLook
+    client: StudyClient
+    look: StudySnapshot
     protocol: Protocol | None = None
 
 
-def open_desk(folder: Path, who: str, passphrase: str = "") -> DeskOpened:
-    """Return somebody's desk; see `StudyDesk` and `load_study_form` for what can be wrong."""
-    desk = StudyDesk(folder, who, passphrase=passphrase)
+def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
+    """Return somebody's desk; see `StudyClient` and `load_study_form` for what can be wrong."""
+    client = StudyClient(folder, who, passphrase=passphrase)
     try:
-        desk.form = desk.store.read_frozen(load_study_form)
-        protocol = desk.store.read_frozen(load_study_protocol)
-        return DeskOpened(desk, desk.look(), protocol)
+        client.form = client.store.read_frozen(load_study_form)
+        protocol = client.store.read_frozen(load_study_protocol)
+        return OpenedClient(client, client.look(), protocol)
     except BaseException:
-        desk.close()
+        client.close()
         raise
 
 

@@ -51,7 +51,7 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
     report_progress(0, 1, "Drawing")
     key = hashlib.sha256(pickle.dumps(drawing)).digest()
     if key not in known:
-        known[key] = run_beside(child, _draw_figure, drawing, Drawn, "Drawing")
+        known[key] = run_in_subprocess(child, _draw_figure, drawing, Drawn, "Drawing")
     return known[key]
 
 
@@ -77,7 +77,7 @@ def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = Fal
             "allow overwriting"
         )
     with closing(Child()) as child:
-        run_beside(
+        run_in_subprocess(
             child,
             _convert_table,
             _Table(csv.absolute(), path.absolute()),
@@ -105,7 +105,7 @@ def _draw_figure(inputs: CaseInputs, drawing: Drawing) -> Drawn:
     return draw_now(drawing)
 
 
-def run_beside(
+def run_in_subprocess(
     child: Child,
     function: Callable[[CaseInputs, Any], R],
     argument: object,

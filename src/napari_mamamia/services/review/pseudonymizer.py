@@ -21,7 +21,7 @@ _COVERED: Final = "…"
 
 
 @dataclass(frozen=True)
-class Veil:
+class Pseudonymizer:
     """What people at desks are told instead: the number of each case by its id, and the sites.
 
     Without names nothing is hidden.
@@ -70,20 +70,20 @@ class Veil:
         return re.compile("|".join(parts), re.IGNORECASE)
 
 
-NO_VEIL: Final = Veil()
+NO_VEIL: Final = Pseudonymizer()
 
 
-def veil_store(store: FolderStore) -> Veil:
+def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
     """Let a study that hides the site go by numbers in this program; return what was covered."""
     whole = store.study
     if not whole.hides_site:
         return NO_VEIL
     store.study = whole.veiled
-    return make_veil(whole)
+    return make_pseudonymizer(whole)
 
 
-def make_veil(study: Study) -> Veil:
+def make_pseudonymizer(study: Study) -> Pseudonymizer:
     """Return what a study covers, whoever asks."""
     names = {case.case_id: study.number_of(case.key) for case in study.cases}
     sites = sorted({case.site for case in study.cases if case.site})
-    return Veil(MappingProxyType(names), tuple(sites))
+    return Pseudonymizer(MappingProxyType(names), tuple(sites))

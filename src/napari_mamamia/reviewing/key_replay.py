@@ -115,7 +115,7 @@ class _Scales:
         return self.counted == self.possible
 
 
-class KeyFold:
+class KeyReplay:
     """Keys and words while their events are taken in."""
 
     def __init__(self, study: Study, origin: str, check: Check) -> None:
@@ -228,7 +228,7 @@ class KeyFold:
                 speakers.setdefault(person, word)
         return list(speakers.values())
 
-    def _is_vouched(self, key: str, among: set[_Word]) -> bool:
+    def _is_countersigned(self, key: str, among: set[_Word]) -> bool:
         needed = self._count_needed(self._owners[key])
         return key in self._roots or len(self._list_speakers(key, among, is_end=False)) >= needed
 
@@ -262,12 +262,12 @@ class KeyFold:
             is_lost = self._is_ended(by, counted)
             is_listed = digest in self._list_standing(by, possible)
             is_safe = digest in self._list_standing(by, counted) or not self._is_ended(by, possible)
-            if not self._is_vouched(by, possible) or (is_lost and not is_listed):
+            if not self._is_countersigned(by, possible) or (is_lost and not is_listed):
                 why = _WAS_ENDED if is_lost else _NO_KEY
                 self._refused.append((word.event, why))
                 possible.remove(word)
                 is_moved = True
-            elif is_safe and self._is_vouched(by, counted):
+            elif is_safe and self._is_countersigned(by, counted):
                 counted.add(word)
                 is_moved = True
         return is_moved
@@ -295,7 +295,7 @@ class KeyFold:
         by = since = ""
         if key in self._roots:
             by, since = reader, self._times.get(key, "")
-        elif self._is_vouched(key, counted):
+        elif self._is_countersigned(key, counted):
             by, since = self._owners[vouches[0].by], vouches[0].event.at
         n_missing = 0 if by else self._count_needed(reader) - len(vouches)
         ends = self._list_speakers(key, counted, is_end=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.review import Role, Task
-from napari_mamamia.io.review.desk_files import NO_DRAFT, Draft
-from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.io.review.client_files import NO_DRAFT, Draft
 from napari_mamamia.reviewing.form_words import tell_reasons
+from napari_mamamia.reviewing.replay import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
-from napari_mamamia.services.review.veil import NO_VEIL, Veil
+from napari_mamamia.services.review.pseudonymizer import NO_VEIL, Pseudonymizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ReaderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyLook:
+class StudySnapshot:
     """What a person sees of a study now.
 
     Parameters
@@ -109,10 +109,10 @@ class StudyTask:
     workspace: Path
     draft: Draft = NO_DRAFT
     held: str = ""
-    veil: Veil = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_VEIL
 
 
-def leave_out_unseen(look: StudyLook) -> StudyLook:
+def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
     """Return a look that says nothing of cases: without events each seems to be unread."""
     return replace(
         look,

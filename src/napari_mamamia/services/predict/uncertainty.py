@@ -26,7 +26,7 @@ _SLAB: Final = 8
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
-class DoubtKind(StrEnum):
+class UncertaintyKind(StrEnum):
     """What the doubt is measured by.
 
     ``entropy`` is that of the mean probability, in bit; where models were fused by their masks, of
@@ -39,7 +39,7 @@ class DoubtKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DoubtfulPlace:
+class UncertainRegion:
     """A connected doubtful region: its most doubtful voxel, volume and mean amount.
 
     `weight` is the sum of the amount times the voxel's volume, in bit mm3 (entropy) or mm3
@@ -53,7 +53,7 @@ class DoubtfulPlace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Doubt:
+class Uncertainty:
     """How doubtful each voxel is, and the heaviest doubtful places, the heaviest first.
 
     `amount` is float16 ``(z, y, x)``: entropy, 0 to 1 bit, or variance, 0 to 0.25. `n_places` says
@@ -61,14 +61,14 @@ class Doubt:
     """
 
     amount: NDArray[np.float16]
-    places: tuple[DoubtfulPlace, ...]
+    places: tuple[UncertainRegion, ...]
     n_places: int
-    kind: DoubtKind = DoubtKind.ENTROPY
+    kind: UncertaintyKind = UncertaintyKind.ENTROPY
 
     @property
     def unit(self) -> str:
         """Unit of the amount: "bit", "" for a variance."""
-        return "bit" if self.kind is DoubtKind.ENTROPY else ""
+        return "bit" if self.kind is UncertaintyKind.ENTROPY else ""
 
 
 def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -89,16 +89,18 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
     return entropy
 
 
-def doubt_kinds(prediction: Prediction) -> tuple[DoubtKind, ...]:
+def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
     """Return what a prediction's doubt can be measured by; nothing without a probability."""
     maps = (
-        (DoubtKind.ENTROPY, prediction.probability),
-        (DoubtKind.VARIANCE, prediction.variance),
+        (UncertaintyKind.ENTROPY, prediction.probability),
+        (UncertaintyKind.VARIANCE, prediction.variance),
     )
     return tuple(kind for kind, values in maps if values is not None)
 
 
-def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Doubt:
+def uncertainty_of(
+    prediction: Prediction, kind: UncertaintyKind = UncertaintyKind.ENTROPY
+) -> Uncertainty:
     """Return a prediction's map of doubt and its places.
 
     Raises
@@ -107,18 +109,18 @@ def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Dou
         If the prediction does not hold what `kind` is made from.
     """
     grid = prediction.mask.grid
-    if kind is DoubtKind.ENTROPY and prediction.probability is not None:
-        return find_doubt(prediction.probability, grid)
-    if kind is DoubtKind.VARIANCE and prediction.variance is not None:
-        return _map_doubt(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
-    kinds = ", ".join(doubt_kinds(prediction)) or "nothing"
+    if kind is UncertaintyKind.ENTROPY and prediction.probability is not None:
+        return find_uncertainty(prediction.probability, grid)
+    if kind is UncertaintyKind.VARIANCE and prediction.variance is not None:
+        return _map_uncertainty(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
+    kinds = ", ".join(uncertainty_kinds(prediction)) or "nothing"
     raise ModelError(
         f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {kinds}:"
         " predict again with the map of doubt; a variance needs several trained models"
     )
 
 
-def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Doubt:
+def find_uncertainty(probability: NDArray[np.float16], grid: Grid) -> Uncertainty:
     """Return the entropy map and its places (26-connected, entropy of 0.5 bit or more).
 
     Parameters
@@ -128,16 +130,18 @@ def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Doubt:
     grid
         Its grid.
     """
-    return _map_doubt(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS)
+    return _map_uncertainty(
+        probability, grid, UncertaintyKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS
+    )
 
 
-def _map_doubt(
+def _map_uncertainty(
     values: NDArray[np.float16],
     grid: Grid,
-    kind: DoubtKind,
+    kind: UncertaintyKind,
     amount_of: Callable[[NDArray[Any]], NDArray[Any]],
     least: float,
-) -> Doubt:
+) -> Uncertainty:
     """Return the map slab by slab, and its 26-connected places of `least` or more."""
     message, planes = "Looking for doubtful places", len(values)
     amount = np.empty(values.shape, dtype=np.float16)
@@ -151,7 +155,7 @@ def _map_doubt(
         for number, where in enumerate(ndimage.find_objects(labels), start=1)
     ]
     places.sort(key=lambda place: -place.weight)
-    return Doubt(amount, tuple(places[:MOST_PLACES]), int(count), kind)
+    return Uncertainty(amount, tuple(places[:MOST_PLACES]), int(count), kind)
 
 
 def _as_it_is(values: NDArray[Any]) -> NDArray[Any]:
@@ -163,10 +167,10 @@ def _measure_place(
     amount: NDArray[np.float16],
     where: tuple[slice, ...],
     grid: Grid,
-) -> DoubtfulPlace:
+) -> UncertainRegion:
     place_amount = np.where(inside, amount, 0).astype(np.float64)
     z, y, x = np.unravel_index(int(np.argmax(place_amount)), place_amount.shape)
     voxels = int(np.count_nonzero(inside))
     total, size = float(place_amount.sum()), grid.voxel_volume_mm3
     voxel = (int(z) + where[0].start, int(y) + where[1].start, int(x) + where[2].start)
-    return DoubtfulPlace(voxel, voxels * size, total / voxels, total * size)
+    return UncertainRegion(voxel, voxels * size, total / voxels, total * size)

@@ -11,7 +11,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.clocks import Choice
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
-from napari_mamamia.io.exam.copies import repeat_doubt
+from napari_mamamia.io.exam.copies import repeat_uncertainty
 from napari_mamamia.io.exam.days import MOST_PAUSE_S
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
@@ -36,7 +36,7 @@ def phase_doubts(
         doubt
         for doubt in (
             _find_pause(stacks, choice, name),
-            _find_copy(stacks, looks, name) or repeat_doubt(stacks, name),
+            _find_copy(stacks, looks, name) or repeat_uncertainty(stacks, name),
             _find_beat(stacks, times_s, looks, name),
             _find_unlike_phase(stacks, times_s, looks, name),
             _find_slide(stacks, looks, name),

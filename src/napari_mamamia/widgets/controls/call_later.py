@@ -12,7 +12,7 @@ from qtpy.QtCore import QObject, QTimer
 _WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
 
 
-def call_soon(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
+def call_later(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
     """Call `act` in a turn of its own, unless Qt has deleted `owner` by then.
 
     `QTimer.singleShot` knows no owner: what it calls after a window was closed meets objects that

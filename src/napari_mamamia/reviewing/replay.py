@@ -15,8 +15,8 @@ from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 from napari_mamamia.reviewing.assignment import order_of_looks
-from napari_mamamia.reviewing.case_fold import CaseFold
-from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyFold, KeyTable, KeyView
+from napari_mamamia.reviewing.case_replay import CaseReplay
+from napari_mamamia.reviewing.key_replay import KEY_ACTS, KeyReplay, KeyTable, KeyView
 from napari_mamamia.reviewing.signatures import Check
 from napari_mamamia.reviewing.states import STEPS, Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, read_text
@@ -86,7 +86,7 @@ class ReviewState:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedCase:
+class ReplayedCase:
     """A case as it was found, and what it was found by."""
 
     stamp: object
@@ -100,7 +100,7 @@ _Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
 
 
 @dataclass(slots=True)
-class FoldMemory:
+class ReplayMemory:
     """What one program remembers of a study between two looks.
 
     Parameters
@@ -113,18 +113,18 @@ class FoldMemory:
         Who reads what, in order, by (case, occasion); None at first.
     """
 
-    cases: dict[str, FoldedCase] = field(default_factory=dict)
+    cases: dict[str, ReplayedCase] = field(default_factory=dict)
     others: tuple[list[Event], _Others] | None = None
     looks: Mapping[tuple[str, int], Sequence[str]] | None = None
 
 
-def fold_events(
+def replay_events(
     study: Study,
     origin: str,
     chains: Iterable[Sequence[Event]],
     has_mask: Callable[[str], bool],
     check: Check,
-    before: FoldMemory | None = None,
+    before: ReplayMemory | None = None,
 ) -> ReviewState:
     """Return where the study stands after all these events.
 
@@ -141,12 +141,12 @@ def fold_events(
     before
         What an earlier call noted of cases; those without a new event are not folded again.
     """
-    memory = FoldMemory() if before is None else before
+    memory = ReplayMemory() if before is None else before
     with uncollected():
         by_case, others = _group_events(chains)
         # What is the same object is not compared further.
         if memory.others is None or memory.others[0] != others:
-            memory.others = others, _fold_study(study, origin, others, check)
+            memory.others = others, _replay_study(study, origin, others, check)
         table, names, refused_others = memory.others[1]
         refused = list(refused_others)
         keys = table.keys
@@ -165,8 +165,8 @@ def fold_events(
             stamp = (events, keys)
             one = memory.cases.get(case.key)
             if one is None or one.stamp != stamp or one.waiting:
-                run = CaseFold(study, origin, case, memory.looks, roles, keys, has_mask, check)
-                one = memory.cases[case.key] = _fold_case(run, events, stamp)
+                run = CaseReplay(study, origin, case, memory.looks, roles, keys, has_mask, check)
+                one = memory.cases[case.key] = _replay_case(run, events, stamp)
             folded.append(one)
     refused += [refusal for one in folded for refusal in one.refused]
     waiting = tuple(refusal for one in folded for refusal in one.waiting)
@@ -174,12 +174,12 @@ def fold_events(
     return ReviewState(study, views, keys, table.disputes, names, tuple(refused), waiting)
 
 
-def _fold_case(run: CaseFold, events: list[Event], stamp: object) -> FoldedCase:
+def _replay_case(run: CaseReplay, events: list[Event], stamp: object) -> ReplayedCase:
     refused: list[Refusal] = []
     waiting: list[Refusal] = []
     for event, why in run.take_in(_order_events(events)):
-        (waiting if why == CaseFold.WAITS else refused).append(Refusal(event, why))
-    return FoldedCase(stamp, run.view(), tuple(refused), tuple(waiting))
+        (waiting if why == CaseReplay.WAITS else refused).append(Refusal(event, why))
+    return ReplayedCase(stamp, run.view(), tuple(refused), tuple(waiting))
 
 
 _LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN} | {Act.REASSIGN}
@@ -226,7 +226,7 @@ def came_late(
     events = [event for event in state.case(case.key).events if event.hash in past]
     looks = order_of_looks(state.study.tasks, state.study.plan.mode)
     roles = {reader.reader_id: frozenset(reader.roles) for reader in state.study.readers}
-    run = CaseFold(state.study, origin, case, looks, roles, state.keys, has_mask, check)
+    run = CaseReplay(state.study, origin, case, looks, roles, state.keys, has_mask, check)
     return not any(one is event for one, _ in run.take_in([*_order_events(events), event]))
 
 
@@ -298,9 +298,9 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
     return list(files.values())
 
 
-def _fold_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
+def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
     """Return keys, changed names and what does not count of what is said of no case."""
-    fold = KeyFold(study, origin, check)
+    fold = KeyReplay(study, origin, check)
     roles = {reader.reader_id: reader.roles for reader in study.readers}
     names: dict[str, str] = {}
     refused = []

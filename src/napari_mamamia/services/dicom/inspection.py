@@ -32,7 +32,7 @@ from napari_mamamia.services.dicom.finding import (
 _NEUTRAL: Final = "CASE"
 
 
-class LookedInto:
+class InspectedStudies:
     """The studies of a folder or zip, with their headers; a zip stays unpacked until `close`.
 
     Attributes
@@ -74,7 +74,7 @@ class LookedInto:
             self._remove()
 
 
-def look_at_source(source: Path) -> LookedInto:
+def look_at_source(source: Path) -> InspectedStudies:
     """Return the studies of a DICOM folder or zip; nothing is written beside it.
 
     The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
@@ -128,7 +128,7 @@ def read_dicom_case(source: Path) -> Case:
         return load_case(find_phases(folder))
 
 
-def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> LookedInto:
+def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> InspectedStudies:
     usable = usable_studies(folder)
     studies, renamed = [], set()
     for index, (name, study) in enumerate(
@@ -140,7 +140,7 @@ def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> Loo
             renamed.add(index)
         studies.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
     stack = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
-    return LookedInto(source, folder, studies, frozenset(renamed), stack)
+    return InspectedStudies(source, folder, studies, frozenset(renamed), stack)
 
 
 def _may_tell_the_patient(study: Study, name: str) -> bool:
