@@ -207,7 +207,7 @@ def test_whether_a_folder_can_be_written_to_leaves_nothing_in_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-IN_THE_ROOM = {"in_room.py"}
+IN_THE_ROOM = {"in_sandbox.py"}
 """Programs that run inside the closed room, whose /tmp lies in memory and goes with it."""
 
 

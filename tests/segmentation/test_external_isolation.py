@@ -281,7 +281,7 @@ sys.path.insert(0, {here!r})
 import foreign
 from pathlib import Path
 folder = Path({folder!r})
-isolation = foreign.closed_room() if {is_closed} else foreign.OPEN
+isolation = foreign.sandbox() if {is_closed} else foreign.OPEN
 sys.path.insert(0, {tests!r})
 from stepped import Stepped
 for _ in Stepped(foreign.job_of, folder, folder / "foreign_sub", isolation):

@@ -9,6 +9,7 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import listening
+from napari_mamamia.io.data_set import volumes
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
@@ -18,7 +19,6 @@ from napari_mamamia.services.batch import child
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import FilePrint, Place
-from napari_mamamia.services.score import score as score_cases_module
 from napari_mamamia.services.score.score import score_cases
 
 LIMITED = Place(time_limit_s=30.0)
@@ -188,11 +188,11 @@ def one_pair(hundred_pairs):
 def test_each_mask_is_read_once_for_score_and_kind_of_failure(one_pair, monkeypatch):
     read = []
 
-    def reading(path):
+    def reading(path, label=None):
         read.append(path.name)
-        return read_labels(path)
+        return read_labels(path, label)
 
-    monkeypatch.setattr(score_cases_module, "read_labels", reading)
+    monkeypatch.setattr(volumes, "read_labels", reading)
     found = score_cases(one_pair).results[0]
     assert read == ["reference.nii.gz", "C_000.nii.gz"]
     assert found.look.lesions == LesionCounts(found=1, missed=0, false=0)

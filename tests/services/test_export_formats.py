@@ -53,7 +53,7 @@ options = ExportOptions()
 options.show_sets(1, 7)
 options.formats["counts"].setChecked(True)
 box = options.formats["counts"]
-print(box.objectName(), box.text(), box.toolTip(), what_is_written(options.wish()), sep="|")
+print(box.objectName(), box.text(), box.toolTip(), what_is_written(options.selection()), sep="|")
 """
 DOCS = """
 import sys

@@ -179,8 +179,8 @@ def test_two_computers_of_one_reader_get_two_cases_and_then_are_told_who_has_the
 KILLED = """
 import os, sys
 from pathlib import Path
-from napari_mamamia.services.review.client import StudyDesk
-desk = StudyDesk(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
+from napari_mamamia.services.review.client import StudyClient
+desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = desk.take_next()
 if sys.argv[3:]:
     # a kill between the mask and its event
@@ -585,8 +585,8 @@ import sys
 from pathlib import Path
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.services.review.client import StudyDesk
-desk = StudyDesk(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
+from napari_mamamia.services.review.client import StudyClient
+desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = None
 for line in sys.stdin:
     word = line.strip()

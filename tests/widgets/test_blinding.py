@@ -35,7 +35,7 @@ IMAGES_AND_SETTINGS = {
     *("predict.kinetic_channels", "predict.shared_channels", "predict.fused"),
     *("predict.input_pictures", "predict.open_recipe", "predict.keep_recipe"),
     *("predict.write_beside", "predict.other_models", "predict.isolation_reason"),
-    *("predict.convert", "predict.doubt_kinds"),
+    *("predict.convert", "predict.uncertainty_kinds"),
     # Settings.
     *(
         "read_case_list",
@@ -47,12 +47,12 @@ IMAGES_AND_SETTINGS = {
     ),
     *("imports.source_of", "imports.default_target", "look_at_labels"),
     # A study decides what its desk shows, and tells the window what is hidden.
-    *("review.is_study", "review.list_people", "review.open_desk", "review.open_dispute"),
+    *("review.is_study", "review.list_people", "review.open_client", "review.open_dispute"),
     *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
     # Filled into what is handed in, and shown to nobody who reads blind.
     "review.fill_hidden",
     *("review.plan_study", "review.list_case_ids", "review.freeze_wished"),
-    "review.load_first_look",
+    "review.load_first_snapshot",
     # Which views a case has and other exams of the patient: images, opened by their own service.
     *("find_breast_box", "plan_hanging", "find_priors", "read_prior", "review.find_breasts"),
     # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.

@@ -252,10 +252,10 @@ def test_a_dicom_seg_names_the_patient_only_if_that_is_ticked(qtbot, page, asked
     assert "the case id stands for the patient" in page.what.text()
     options.identified.setChecked(True)
     assert "WITH the patient's name" in page.what.text()
-    assert options.wish().settings.identified_seg
+    assert options.selection().settings.identified_seg
     options.formats[ExportFormat.DICOM_SEG].setChecked(False)
     options.formats[ExportFormat.NIFTI].setChecked(True)
-    assert not options.wish().settings.identified_seg
+    assert not options.selection().settings.identified_seg
 
 
 def test_dicom_cases_need_no_study(qtbot):

@@ -146,7 +146,7 @@ def test_no_long_message_lies_over_the_steps(qtbot, panel, is_line_lent):
 
 
 def test_a_line_that_comes_above_the_steps_brings_no_message_over_them(qtbot, panel):
-    """SiblingFiles napari's own panels the line of the hanging came as its case was shown."""
+    """Beside napari's own panels the line of the hanging came as its case was shown."""
     panel.header.say(Level.WARNING, LONG)
     above = QLabel("Hanging: your own view")
     above.setFixedHeight(40)

@@ -367,14 +367,16 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
 
     ask._services = ask._services.replacing(predict_case=predict)
     several.start.click()
-    qtbot.waitUntil(lambda: several.doubt.isVisible())
-    assert several.doubt.title.text() == "1 doubtful place(s)"
-    several.doubt.kinds.setCurrentIndex(several.doubt.kinds.findData(UncertaintyKind.VARIANCE))
-    qtbot.waitUntil(lambda: "0.25" in several.doubt.list.item(0).text())
+    qtbot.waitUntil(lambda: several.uncertainty.isVisible())
+    assert several.uncertainty.title.text() == "1 doubtful place(s)"
+    several.uncertainty.kinds.setCurrentIndex(
+        several.doubt.kinds.findData(UncertaintyKind.VARIANCE)
+    )
+    qtbot.waitUntil(lambda: "0.25" in several.uncertainty.list.item(0).text())
     layer = several.window().scene.layer(Role.DOUBT)
     assert "variance" in layer.name
     assert tuple(layer.contrast_limits) == (0.0, 0.25)
-    several.doubt.next()
+    several.uncertainty.next()
     assert several.window().viewer.dims.current_step[-3] == 3
 
 
@@ -446,8 +448,8 @@ def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
     world.predict_error = OverLimitError("second should take at most 300 s: allow more")
     several.start.click()
     qtbot.waitUntil(lambda: several.help.isVisible())
-    several.doubt.show_kinds(tuple(UncertaintyKind), UncertaintyKind.VARIANCE)
-    several.doubt.show()
+    several.uncertainty.show_kinds(tuple(UncertaintyKind), UncertaintyKind.VARIANCE)
+    several.uncertainty.show()
     qtbot.wait(10)
     assert several.area.widget().minimumSizeHint().width() <= several.area.viewport().width()
     cut = [

@@ -116,7 +116,7 @@ WIDTHS = {9: (640, 750, 1800, 640, 1100), 14: (900, 1100, 1800), 18: (1000, 1800
 
 @pytest.mark.parametrize("points", WIDTHS)
 def test_title_and_choices_are_whole_words_in_any_width(qtbot, panel, points):
-    """SiblingFiles the open work list they read "any statu" and "12 case(s), 12 scored, 0 wit"."""
+    """Beside the open work list they read "any statu" and "12 case(s), 12 scored, 0 wit"."""
     panel.setStyleSheet(f"QWidget {{ font-size: {points}pt; }}")
     title = "net · profile clinical · 4 case(s), 4 scored, 0 without a score"
     panel.cases.show_table(table_of(ROWS, COHORT), title)

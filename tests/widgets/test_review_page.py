@@ -729,7 +729,7 @@ def test_the_page_and_the_command_freeze_the_same_study(
     same = [
         one.name
         for one in fields(usual)
-        if getattr(usual, one.name) == getattr(plan.wish, one.name)
+        if getattr(usual, one.name) == getattr(plan.setup, one.name)
     ]
     assert same == ["order"]  # a queue of quality control needs scores: see test_quality_queue
     deal(qtbot, plan)

@@ -14,7 +14,7 @@ from napari_mamamia.widgets.controls.call_later import call_later
 COLLECTED = """
 import gc, threading
 from qtpy.QtWidgets import QApplication, QWidget
-from napari_mamamia.widgets.controls.call_later import call_soon
+from napari_mamamia.widgets.controls.call_later import call_later
 application = QApplication([])
 gc.disable()
 called = []
@@ -24,8 +24,8 @@ class Panel(QWidget):
         super().__init__()
         self.itself = self  # as a panel is: taken apart by a collection, some time or other
         word = "called"
-        call_soon(self, lambda: called.append((word, self.itself)))
-        call_soon(self, lambda: called.append((word, self.itself)), after_ms=600_000)
+        call_later(self, lambda: called.append((word, self.itself)))
+        call_later(self, lambda: called.append((word, self.itself)), after_ms=600_000)
 
 for _ in range(20):
     Panel()

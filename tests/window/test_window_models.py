@@ -121,7 +121,7 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     assert page.options.recipe.currentText() == "own (edited)"
     qtbot.waitUntil(lambda: page.card.inputs.has_pictures, timeout=20_000)
     qtbot.waitUntil(lambda: "tiles x 8 copies" in page.card.needs.text(), timeout=120_000)
-    page.options.doubt.setChecked(True)
+    page.options.uncertainty.setChecked(True)
     page.options.limited.setChecked(True)
     picture(window, "predict-model-dark")
 
@@ -144,11 +144,11 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     assert dict(made.parameters)["folds"] == "0,1"
     assert "p1-p0" in dict(made.parameters)["channels"]
     assert opened.scene.layer(Role.DOUBT).colormap.name == "magma"
-    assert page.doubt.is_shown
+    assert page.uncertainty.is_shown
     picture(window, "predict-doubt-dark")
-    before = page.doubt.list.currentRow()
+    before = page.uncertainty.list.currentRow()
     QTest.keyClick(window.window._qt_viewer.canvas.native, Qt.Key.Key_G)
-    assert page.doubt.list.currentRow() == before + 1
+    assert page.uncertainty.list.currentRow() == before + 1
     window.theme = "light"
     picture(window, "predict-doubt-light")
     if not had_torch:

@@ -22,7 +22,7 @@ _OTHER_NAMES: Final = {
 }
 """Options whose argument is named otherwise."""
 _POLICIES: Final = {"resume": 'existing="resume"', "overwrite": 'existing="overwrite"'}
-_OTHER_FUNCTIONS: Final = {"dry_run": "mm.look_into_dicom(...)"}
+_OTHER_FUNCTIONS: Final = {"dry_run": "mm.inspect_dicom(...)"}
 _OPTION: Final = re.compile(
     r"(?P<command>\bmamamia [^,;:()]*)|(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)"
     r"(?: (?P<value>[A-Z][A-Z_]+\b(?:=[A-Z]+)?|\d+\b"

@@ -214,7 +214,7 @@ def inspect_dicom(
 
     Examples
     --------
-    >>> mm.look_into_dicom("study")[["description", "role", "fate"]]  # doctest: +SKIP
+    >>> mm.inspect_dicom("study")[["description", "role", "fate"]]  # doctest: +SKIP
     """
     import pandas as pd
 

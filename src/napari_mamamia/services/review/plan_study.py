@@ -81,7 +81,7 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
     Raises
     ------
-    WishError
+    SetupError
         If something is missing, unknown, there twice or cannot be read: it names the field.
     """
     with _name_field("data_set"):
@@ -137,7 +137,7 @@ def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
 
     Raises
     ------
-    WishError
+    SetupError
         As `freeze_study`, of the field `folder`; of `lead_keys` or `passphrase` what is wrong with
         a key.
     """

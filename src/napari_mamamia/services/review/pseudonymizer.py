@@ -35,7 +35,8 @@ class Pseudonymizer:
 
         Examples
         --------
-        >>> Veil({"DUKE_001": "case-0007"}, ("DUKE",)).cover("a/DUKE_001_0000.nii.gz of DUKE")
+        >>> names = Pseudonymizer({"DUKE_001": "case-0007"}, ("DUKE",))
+        >>> names.cover("a/DUKE_001_0000.nii.gz of DUKE")
         'a/case-0007_0000.nii.gz of …'
         """
         if not self.names:

@@ -35,6 +35,13 @@ def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None)
     return find_cases(reference, prediction, cases).pairs
 
 
+def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
+    """Return the ids of another folder, those of this folder too in its own spelling."""
+    spelled = {case_key(case_id): case_id for case_id in own.masks}
+    ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
+    return [spelled.get(case_key(case_id), case_id) for case_id in ids]
+
+
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
     """Return both files of every case of either folder; letter case does not part them.
 
@@ -53,8 +60,10 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
         if folders[0].masks.keys() != folders[1].masks.keys():
             # Each folder is asked for the cases of the other, which may name them more plainly.
             folders = [
-                list_masks(folder, [*other.masks, *other.problems, *map(bare_id, other.masks)])
-                for folder, other in zip((reference, prediction), reversed(folders), strict=True)
+                list_masks(folder, _list_ids(own, other))
+                for folder, own, other in zip(
+                    (reference, prediction), folders, reversed(folders), strict=True
+                )
             ]
     if folders[0].is_empty:
         raise no_mask_error(reference)

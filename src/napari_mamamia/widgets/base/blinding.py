@@ -70,7 +70,7 @@ SERVICES: Final[Shown] = MappingProxyType(
         "estimate_case": _MODEL,
         "predict.kept": _MODEL,
         "predict.keep": _MODEL,
-        "predict.doubt_of": _MODEL,
+        "predict.uncertainty_of": _MODEL,
         "predict.input_pictures": frozenset(),
         "score_shown": _REFERENCE | _NUMBERS,
         "compare_masks": _REFERENCE,
