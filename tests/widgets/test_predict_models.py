@@ -370,7 +370,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
     qtbot.waitUntil(lambda: several.uncertainty.isVisible())
     assert several.uncertainty.title.text() == "1 doubtful place(s)"
     several.uncertainty.kinds.setCurrentIndex(
-        several.doubt.kinds.findData(UncertaintyKind.VARIANCE)
+        several.uncertainty.kinds.findData(UncertaintyKind.VARIANCE)
     )
     qtbot.waitUntil(lambda: "0.25" in several.uncertainty.list.item(0).text())
     layer = several.window().scene.layer(Role.DOUBT)
