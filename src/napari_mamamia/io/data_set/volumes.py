@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -409,15 +410,15 @@ def files_of_volume(path: Path) -> tuple[Path, ...]:
 def _read_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
     known = format_of(path.name) or (format_of(".dcm") if is_seg_file(path) else None)
     if known is not None and known.labels_with:
-        segments: tuple[VolumeHeader, LabelMap] = function_of(known.labels_with)(path, label)
-        return segments
+        header, labels = function_of(known.labels_with)(path, label)
+        return header, replace(labels, warnings=header.warnings)
     with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
             came = f"it has {header.n_volumes} volumes"
             raise refusal(path, "a mask of one volume", came, "save each mask as its own file")
         box, crop = read_block(stream, header)
         stream.finish()
-    labels = LabelMap(header.grid, box, crop, path)
+    labels = LabelMap(header.grid, box, crop, path, warnings=header.warnings)
     require_no_name(labels, label)
     return header, labels
 
