@@ -380,8 +380,13 @@ def is_soft(values: NDArray[Any]) -> bool:
     return not (low < -SOFT_TOLERANCE or high > 1 + SOFT_TOLERANCE)
 
 
-def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
-    """Return why whole values are neither labels nor a soft mask, "" if they are."""
+def explain_not_a_mask(
+    values: NDArray[Any], label: float | None = None, *, takes_label: bool = True
+) -> str:
+    """Return why whole values are neither labels nor a soft mask, "" if they are.
+
+    `takes_label` says whether a user may choose one of several labels.
+    """
     if values.dtype == np.bool_ or not values.size or is_soft(values):
         return ""
     low, high = _find_range(values)
@@ -398,7 +403,7 @@ def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
             "probabilities from 0 to 1 (sigmoid, softmax), or save the mask itself as 0 and 1"
         )
     remedy = "divide them by the value that stands for certain (100, 255, 1000)"
-    choose = ", or choose one of them where they are labels" if is_whole else ""
+    choose = ", or choose one of them where they are labels" if is_whole and takes_label else ""
     return (
         f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
         f"{choose}"

@@ -277,7 +277,8 @@ def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
     """Return why a file's values are no mask; "" where they are, or the profile takes any."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
-    return explain_not_a_mask(labels.crop, label)
+    takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
+    return explain_not_a_mask(labels.crop, label, takes_label=takes_label)
 
 
 def norm_hd(

@@ -17,7 +17,12 @@ from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.data_set.volumes import files_of_volume, read_label_pair, read_labels
+from napari_mamamia.io.data_set.volumes import (
+    NONFINITE_AS_ZERO,
+    files_of_volume,
+    read_label_pair,
+    read_labels,
+)
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
@@ -108,7 +113,8 @@ def _read_masks(
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
     """Return both masks on one grid, and the value that counts; a name has left only 1."""
     reference, prediction = inputs.files[:2]
-    masks = read_label_pair(reference, prediction, settings.label)
+    zero_nonfinite = settings.profile.takes_any_values
+    masks = read_label_pair(reference, prediction, settings.label, zero_nonfinite=zero_nonfinite)
     return masks, None if isinstance(settings.label, str) else settings.label
 
 
@@ -192,6 +198,7 @@ _OF_MANY: Final = MappingProxyType(
         IMPOSSIBLE_SPACING: f"{IMPOSSIBLE_SPACING}; {_SEE_WARNING}",
         "sform and qform disagree": "sform and qform of a mask disagree, the sform is used; "
         f"{_SEE_WARNING}",
+        NONFINITE_AS_ZERO: f"a mask {NONFINITE_AS_ZERO}, as SimpleITK reads them from NIfTI",
         "lengths are in": "lengths in the header are not in mm; the column warning says "
         "whether they are converted",
     }
@@ -242,8 +249,8 @@ class ScoreSummary:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case, or row of a table, was scored as ok."""
-        return not self.model.failures
+        """Whether every case, or row of a table, has its numbers."""
+        return self.model.all_ok
 
 
 def score_folders(
@@ -474,7 +481,8 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
             return score
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
-        labels = read_labels(reference, settings.label)
+        zero_nonfinite = settings.profile.takes_any_values
+        labels = read_labels(reference, settings.label, zero_nonfinite=zero_nonfinite)
         sizes: dict[str, Any] = dict(
             sizes_of_reference(labels, settings.profile, settings.label_value)
         )
