@@ -246,3 +246,20 @@ def test_the_window_command_and_export_read_the_same_unit(tmp_path):
     assert one.GetSpacing() == pytest.approx(other.GetSpacing(), rel=1e-6)
     assert one.GetOrigin() == pytest.approx(other.GetOrigin(), rel=1e-6)
     assert (sitk.GetArrayFromImage(one) == sitk.GetArrayFromImage(other)).all()
+
+
+def test_without_resamples_the_terminal_says_which_intervals_are_left(tmp_path):
+    lines = ["patient_id,age,menopause,breast_density"]
+    for number in range(12):
+        for folder, array in (("reference", TRUE), ("team", np.roll(TRUE, number % 3, axis=0))):
+            save(tmp_path / folder / f"C_{number:02}.nii.gz", array)
+        lines.append(f"C_{number:02},{30 + 20 * (number % 2)},{('pre', 'post')[number % 2]},a")
+    (tmp_path / "clinical.csv").write_text("\n".join(lines))
+    text = "Intervals of disparities and fairness are of the group means and need no resamples"
+    done, _ = score(tmp_path, tmp_path / "none", "--clinical", tmp_path / "clinical.csv")
+    assert text in done.stdout
+    assert " 95 %" in next(line for line in done.stdout.splitlines() if "  fairness  " in line)
+    done, _ = score(
+        tmp_path, tmp_path / "some", "--clinical", tmp_path / "clinical.csv", "--bootstrap", 20
+    )
+    assert text not in done.stdout

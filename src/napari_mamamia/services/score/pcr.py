@@ -99,7 +99,8 @@ def response_model(
 
 def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFailure]:
     """Return a failure for each labelled case of the clinical table that has no row at all."""
-    in_table = {case_key(entry.case_id) for entry in (*read.rows, *read.failures)}
+    in_table = {case_key(row.case_id) for row in read.rows}
+    in_table |= {case_key(failure.case_id) for failure in read.failures}
     reason = (
         "it has no row, and its pcr is known in the clinical table: left out; give it a row, or a "
         "clinical table of the cases that count"
