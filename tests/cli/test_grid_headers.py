@@ -205,11 +205,17 @@ def test_an_axis_without_length_or_direction_is_still_refused(tmp_path):
     def flatten(header):
         header["srow_z"] = header["srow_x"]
 
-    save(tmp_path / "reference" / "a.nii.gz")
-    save(tmp_path / "team" / "a.nii.gz", GUESS, AFFINE, flatten)
+    def make_endless(header):
+        header["srow_x"][0] = np.inf
+
+    for name, edit in (("flat", flatten), ("endless", make_endless)):
+        save(tmp_path / "reference" / f"{name}.nii.gz")
+        save(tmp_path / "team" / f"{name}.nii.gz", GUESS, AFFINE, edit)
     done, rows = score(tmp_path, tmp_path / "out")
     assert done.returncode == 3
-    assert "affine is singular" in rows["a"]["reason"]
+    assert "affine is singular" in rows["flat"]["reason"]
+    assert "finite 4x4 matrix" in rows["endless"]["reason"]
+    assert "RuntimeWarning" not in done.stderr
 
 
 def test_a_spacing_that_the_caller_states_is_no_lost_one():

@@ -301,4 +301,6 @@ def unit_of(fields: Any) -> tuple[str, float]:
 
 def _to_mm(affine: NDArray[np.float64], fields: Any) -> NDArray[np.float64]:
     """Return an affine of a header in mm."""
-    return np.diag([*[unit_of(fields)[1]] * 3, 1.0]) @ affine
+    in_mm = np.array(affine, dtype=np.float64)
+    in_mm[:3] *= unit_of(fields)[1]
+    return in_mm
