@@ -1,6 +1,7 @@
 """What a challenge of masks and responses says of teams that are not ranked in one of the tasks."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ def table(path, predicted):
     path.write_text("\n".join(("patient_id,pcr,score", *rows)))
 
 
-def test_each_table_says_why_a_team_has_no_rank(world, tmp_path):  # noqa: F811
-    folder = tmp_path / "challenge"
+def test_each_table_says_why_a_team_has_no_rank(world, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    folder = Path("challenge")
     done = mamamia(
         "challenge", "init", folder, "--reference", world / "reference", "--clinical",
         world / "clinical.csv", "--task", "both", *OFFICIAL, has_figures=False,
