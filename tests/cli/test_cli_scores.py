@@ -138,10 +138,10 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
     """The masks were scored; when they are read once more, for their pictures, one cannot be."""
     reason = "the network drive went away"
 
-    def read_pair(files, label=None):
+    def read_pair(files, *settings):
         if files[0].name.startswith(hidden):
             raise FormatError(reason)
-        return real(files, label)
+        return real(files, *settings)
 
     hidden, real = sorted(expert.iterdir())[1].name.removesuffix(".nii.gz"), score_report.read_pair
     monkeypatch.setattr(score_report, "read_pair", read_pair)

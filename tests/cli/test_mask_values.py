@@ -7,6 +7,7 @@ import math
 import nibabel as nib
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813 - as the scripts call it
 from tests.cli.warm_program import mamamia
 
 import napari_mamamia as mm
@@ -141,7 +142,7 @@ def test_an_identity_grid_is_stated_in_table_terminal_summary_report_and_library
     done, rows = score(tmp_path, tmp_path / "out")
     said = {name: "the grid is an identity" in row["warning"] for name, row in rows.items()}
     assert said == {"plain": True, "turned": True, "spaced": False, "moved": False}
-    note = "2 of 4 cases: the grid is an identity (1 x 1 x 1 mm, origin 0)"
+    note = "2 of 4 cases: the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle)"
     assert note in done.stdout
     assert any(
         note in text
@@ -160,3 +161,60 @@ def test_a_published_mask_of_i_spy2_has_an_identity_grid(real_data):
     with pytest.warns(UserWarning, match="the grid is an identity"):
         mask = mm.read_mask(path)
     assert mask.array.sum() == 42423
+
+
+def test_official_code_counts_nan_and_infinity_as_simpleitk_reads_them(tmp_path):
+    """SimpleITK reads both as 0 from NIfTI; the other profiles refuse the case."""
+    one = HALF.astype(np.float32)
+    damaged = {"nan": np.nan, "inf": np.inf, "minus_inf": -np.inf}
+    for name, value in {**damaged, "sound": 0.0}.items():
+        some = one.copy()
+        some[2, :3, :3] = some[6, 8, 9] = value
+        save(tmp_path / "reference" / f"{name}.nii.gz", TRUE)
+        save(tmp_path / "team" / f"{name}.nii.gz", some)
+        read = sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / "team" / f"{name}.nii.gz")))
+        assert np.isfinite(read).all()
+    save(tmp_path / "reference" / "in_reference.nii.gz", np.where(AXES[0] > 4, np.nan, TRUE))
+    save(tmp_path / "team" / "in_reference.nii.gz", HALF)
+    done, rows = score(tmp_path, tmp_path / "official", "--profile", "official-code")
+    assert done.returncode == 0, done.stderr
+    for name in (*damaged, "in_reference"):
+        a, b = (
+            sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / part / f"{name}.nii.gz"))) == 1
+            for part in ("reference", "team")
+        )
+        assert float(rows[name]["dsc"]) == 2 * (a & b).sum() / (a.sum() + b.sum()), name
+        assert "NaN or infinity, which count as 0" in rows[name]["warning"], name
+    assert float(rows["nan"]["dsc"]) == float(rows["sound"]["dsc"])
+    assert "NaN" not in rows["sound"]["warning"]
+    note = "4 of 5 cases: a mask with NaN or infinity, which count as 0"
+    assert note in done.stdout
+    _, rows = score(tmp_path, tmp_path / "clinical")
+    assert {rows[name]["status"] for name in damaged} == {"not_finite"}
+
+
+def test_a_refusal_names_a_label_only_where_one_can_be_chosen(maps, tmp_path):
+    for profile, is_choice in (("clinical", True), ("paper", False)):
+        _, rows = score(maps, tmp_path / profile, "--profile", profile)
+        assert rows["percent"]["status"] == "too_many_labels"
+        assert ("choose one of them" in rows["percent"]["reason"]) == is_choice, profile
+
+
+def test_empty_masks_that_the_profile_defines_end_with_0(tmp_path):
+    nothing = np.zeros_like(TRUE)
+    pairs = {"plain": (TRUE, HALF), "no_prediction": (TRUE, nothing),
+             "no_reference": (nothing, HALF), "neither": (nothing, nothing)}  # fmt: skip
+    for name, masks in pairs.items():
+        for folder, mask in zip(("reference", "team"), masks, strict=True):
+            save(tmp_path / folder / f"{name}.nii.gz", mask)
+    for profile, code in (("official-code", 0), ("clinical", 3)):
+        done, rows = score(tmp_path, tmp_path / profile, "--profile", profile)
+        assert done.returncode == code, profile
+        assert "the prediction has no foreground" in rows["no_prediction"]["reason"]
+        scores = mm.score(
+            tmp_path / "reference", tmp_path / "team", profile=profile, bootstrap=0, progress=False
+        )
+        assert scores.all_ok == (code == 0)
+    (tmp_path / "team" / "plain.nii.gz").unlink()
+    done, _ = score(tmp_path, tmp_path / "missing", "--profile", "official-code")
+    assert done.returncode == 3

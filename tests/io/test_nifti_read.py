@@ -126,7 +126,7 @@ def test_qform_and_sform_that_disagree_open_with_the_distance_in_mm(nifti_file):
     path = nifti_file("moved.nii.gz", np.zeros((2, 3, 4), np.uint8), edit=edit)
     header = read_header(path)
     assert len(header.warnings) == 1
-    assert "5.00 mm apart; the sform is used" in header.warnings[0]
+    assert "origin 5.00 mm apart; corners 5 mm apart. The sform is used" in header.warnings[0]
     assert header.warnings[0].startswith("moved.nii.gz: ")
     np.testing.assert_array_equal(header.grid.affine, nib.load(path).affine)
 
@@ -187,7 +187,7 @@ def test_a_length_unit_other_than_mm_is_a_warning(nifti_file):
         fields["xyzt_units"] = 3
 
     path = nifti_file("small.nii", np.zeros((2, 3, 4), np.uint8), edit=edit)
-    assert "micrometres; they are taken as mm" in read_header(path).warnings[0]
+    assert "micrometres; they are converted to mm" in read_header(path).warnings[0]
 
 
 @pytest.mark.parametrize("order", permutations(range(3)))

@@ -73,7 +73,7 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
         "B": "row 4 of scores.csv: dsc must be from 0 to 1, got '1.2'",
         "C": "row 5 of scores.csv: dsc must be a number, got 'high'",
         "D": "row 6 of scores.csv: norm_hd must be 0 or above and finite, got '-1'",
-        "a": "row 7 of scores.csv: the case is in row 2 already",
+        "a": "row 7 of scores.csv: the case is in row 2 already, and neither row counts",
     }
     assert {name: reasons[name] for name in expected} == expected
     assert "both empty" in reasons["E"]
@@ -195,19 +195,23 @@ def test_constant_predictions_are_refused_but_the_auc_stands(tmp_path):
 
 def test_bad_rows_unknown_cases_and_unknown_labels_are_failures(tmp_path):
     rows = [*PCR_ROWS, "P8,30,pre,a,", "P9,30,pre,a,1"]
-    text = PREDICTIONS + "\np8,1,0.5\nQ,1,0.5\np9,2,0.5\np0,1,0.5\np9,1,1.5\np9,,0.5\n"
+    rows += [f"P{number},30,pre,a,1" for number in (10, 11)]
+    text = PREDICTIONS + "\np8,1,0.5\nQ,1,0.5\np9,2,0.5\np0,1,0.5\np10,1,1.5\np11,,0.5\n"
+    text += "p9,1,0.5\n"
     _, found = pcr_numbers(tmp_path, text, rows, n_resamples=0)
     reasons = [(item["case_id"], item["reason"]) for item in found["failures"]]
-    assert [name for name, _ in reasons] == ["p9", "p0", "p9", "p9", "Q", "p8"]
+    assert [name for name, _ in reasons] == ["p9", "p0", "p10", "p11", "p9", "Q", "p8"]
     assert reasons[0][1] == "row 12 of p.csv: pcr '2' is neither 0 nor 1"
     assert "row 2 already" in reasons[1][1]
     assert "score must be from 0 to 1" in reasons[2][1]
     assert "needs a predicted 0 or 1" in reasons[3][1]
-    assert "not in the clinical table" in reasons[4][1]
-    assert "pcr is not known" in reasons[5][1]
-    assert (found["n_cases"], found["n_scored"]) == (14, 8)
+    assert "row 12 already, and neither row counts" in reasons[4][1]
+    assert "not in the clinical table" in reasons[5][1]
+    assert "pcr is not known" in reasons[6][1]
+    # p0 and p9 come twice.
+    assert (found["n_cases"], found["n_scored"]) == (13, 7)
     assert found["task2"]["without_label"] == ["p8"]
-    assert found["task2"]["balanced_accuracy"] == pytest.approx(0.75, abs=1e-15)
+    assert found["task2"]["balanced_accuracy"] == pytest.approx((3 / 4 + 2 / 3) / 2, abs=1e-15)
 
 
 def test_an_unknown_label_is_a_non_responder_under_official_code(tmp_path):

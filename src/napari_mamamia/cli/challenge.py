@@ -235,10 +235,10 @@ def rank(
         title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
         print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
         for row in one.rows:
-            # Who has no part in a task, or was refused, is told of once.
-            if row.rank is not None or row.team not in mentioned:
+            # A team refused altogether is told of once.
+            if row.rank is not None or (row.team, row.reason) not in mentioned:
                 print(describe_row(row))
-            mentioned.add(row.team)
+            mentioned.add((row.team, row.reason))
     for note in board.notes:
         print(f"note: {note}")
     for answer in answer_board(ranking):

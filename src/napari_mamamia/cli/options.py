@@ -79,7 +79,11 @@ ColumnsOption = Annotated[
 ]
 BootstrapOption = Annotated[
     int,
-    typer.Option("--bootstrap", parser=_RESAMPLES, help="Resamples for the intervals (0: none)."),
+    typer.Option(
+        "--bootstrap",
+        parser=_RESAMPLES,
+        help="Resamples for the bootstrap intervals (0: none).",
+    ),
 ]
 ResamplesOption = Annotated[
     int | None,

@@ -1,6 +1,6 @@
 """`Case`, `Phase`, `Mask`, `LabelMap`: records of arrays on a `Grid`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -185,7 +185,7 @@ class LabelMap:
     `crop` holds the values inside `box`, in the file's type; every voxel outside is 0. For an
     all-zero file the box is empty. A profile or the user says which values are foreground.
     `is_part` says that the file stores only a part of its image, as DICOM SEG and 3D Slicer do, and
-    `grid` is that part's: `on_grid` puts it on the image.
+    `grid` is that part's: `on_grid` puts it on the image. `warnings` are those of its header.
     """
 
     grid: Grid
@@ -193,6 +193,7 @@ class LabelMap:
     crop: NDArray[Any]
     source: Path | None = None
     is_part: bool = False
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.crop.shape != self.box.shape:
@@ -271,9 +272,9 @@ class LabelMap:
                 "image, or the image was resampled"
             )
         if box.is_empty:
-            return LabelMap(grid, Box.empty(), self.crop, self.source)
+            return replace(self, grid=grid, box=Box.empty(), is_part=False)
         moved = box_of((tuple(start), tuple(stop)), grid.shape)
-        return LabelMap(grid, moved, turn.array(self.crop), self.source)
+        return replace(self, grid=grid, box=moved, crop=turn.array(self.crop), is_part=False)
 
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
         """Return the voxels equal to `value`, or all foreground ones.
@@ -379,8 +380,13 @@ def is_soft(values: NDArray[Any]) -> bool:
     return not (low < -SOFT_TOLERANCE or high > 1 + SOFT_TOLERANCE)
 
 
-def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
-    """Return why whole values are neither labels nor a soft mask, "" if they are."""
+def explain_not_a_mask(
+    values: NDArray[Any], label: float | None = None, *, takes_label: bool = True
+) -> str:
+    """Return why whole values are neither labels nor a soft mask, "" if they are.
+
+    `takes_label` says whether a user may choose one of several labels.
+    """
     if values.dtype == np.bool_ or not values.size or is_soft(values):
         return ""
     low, high = _find_range(values)
@@ -397,7 +403,7 @@ def explain_not_a_mask(values: NDArray[Any], label: float | None = None) -> str:
             "probabilities from 0 to 1 (sigmoid, softmax), or save the mask itself as 0 and 1"
         )
     remedy = "divide them by the value that stands for certain (100, 255, 1000)"
-    choose = ", or choose one of them where they are labels" if is_whole else ""
+    choose = ", or choose one of them where they are labels" if is_whole and takes_label else ""
     return (
         f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
         f"{choose}"

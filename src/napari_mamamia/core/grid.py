@@ -17,9 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
 IDENTITY_WARNING: Final = (
-    "the grid is an identity (1 x 1 x 1 mm, origin 0), as files have that lost their spacing: "
-    "mm and ml are counted in voxels here; write the image's own affine into the file"
+    "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), as files have that lost "
+    "their spacing: mm and ml are counted in voxels here; write the image's own affine into the "
+    "file"
 )
+IMPOSSIBLE_SPACING: Final = "the spacing cannot be that of an image of a body"
+_WIDEST_VOXEL_MM: Final = 100.0
+_NARROWEST_VOXEL_MM: Final = 0.001
+_LONGEST_VOLUME_MM: Final = 2000.0
+"""Spacings and extents beyond these are errors of a header, not images of a patient. Ours."""
+_SINGULAR: Final = 1e-6
+"""Volume of the cell of three steps of length 1, from which on they span space."""
 SAME_PLACE_VOXELS: Final = 0.05
 """Two grids are the same when no corner of the volume is farther apart than this share of the
 smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over
@@ -130,6 +138,9 @@ class Grid:
     nifti_header
         The first bytes of the NIfTI file the grid came from (348, or 540 for NIfTI-2), so that a
         mask on this grid can be written with the same geometry byte for byte. Not compared.
+    is_spacing_stated
+        Whether a person stated the spacing, so that 1 x 1 x 1 mm is no sign of a lost one. Not
+        compared.
 
     Raises
     ------
@@ -146,6 +157,7 @@ class Grid:
     shape: tuple[int, int, int]
     affine: NDArray[np.float64]
     nifti_header: bytes | None = field(default=None, repr=False)
+    is_spacing_stated: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = tuple(int(n) for n in self.shape)
@@ -154,7 +166,10 @@ class Grid:
         affine = np.array(self.affine, dtype=np.float64)
         if affine.shape != (4, 4) or not np.isfinite(affine).all():
             raise ValueError("an affine must be a finite 4x4 matrix")
-        if abs(np.linalg.det(affine[:3, :3])) < 1e-12:
+        steps = affine[:3, :3]
+        lengths = np.linalg.norm(steps, axis=0)
+        # Of directions, not of steps: these may be of any length.
+        if not lengths.all() or abs(np.linalg.det(steps / lengths)) < _SINGULAR:
             raise ValueError("the affine is singular: some axis has no length or no own direction")
         affine.setflags(write=False)
         object.__setattr__(self, "shape", shape)
@@ -184,25 +199,55 @@ class Grid:
                 f"a grid needs three spacings above 0 mm (z, y, x), got {spacing}: pass such as "
                 "(2.0, 0.7, 0.7)"
             )
-        return cls(shape, np.diag([*spacing[::-1], 1.0]))
+        return cls(shape, np.diag([*spacing[::-1], 1.0]), is_spacing_stated=True)
 
     @property
-    def identity_warning(self) -> str:
-        """Say that nothing is known of spacing and place, "" where they are no identity.
+    def is_identity(self) -> bool:
+        """Whether nothing is known of spacing and place.
 
         NumPy's ``eye(4)``, and the same with axes turned, as ITK writes an array of which nobody
-        said more: each voxel is 1 mm wide and the first one lies at 0.
-
-        Examples
-        --------
-        >>> Grid((2, 3, 4), np.eye(4)).identity_warning[:23]
-        'the grid is an identity'
-        >>> Grid.of_spacing((2, 3, 4), (2.0, 0.7, 0.7)).identity_warning
-        ''
+        said more: each voxel is 1 mm wide and the first one lies at 0. Or the middle does, as
+        nibabel places a NIfTI file without qform and sform.
         """
         turned = np.abs(self.affine[:3, :3])
         is_unit = np.array_equal(np.sort(turned, axis=0), [[0] * 3, [0] * 3, [1] * 3])
-        return IDENTITY_WARNING if is_unit and not self.affine[:3, 3].any() else ""
+        if not is_unit or self.is_spacing_stated:
+            return False
+        origin = self.affine[:3, 3]
+        middle = (np.array(self.shape[::-1]) - 1) / 2 * [1, -1, -1]
+        is_centred = self.orientation == "LAS" and np.array_equal(origin, middle)
+        return is_centred or not origin.any()
+
+    @property
+    def spacing_warning(self) -> str:
+        """Say that mm and ml cannot be trusted on this grid, "" where nothing speaks against them.
+
+        The spacing was lost, or no image of a patient has it.
+
+        Examples
+        --------
+        >>> Grid((2, 3, 4), np.eye(4)).spacing_warning[:23]
+        'the grid is an identity'
+        >>> Grid.of_spacing((2, 3, 4), (2.0, 0.7, 0.7)).spacing_warning
+        ''
+        """
+        if self.is_identity:
+            return IDENTITY_WARNING
+        spacing = self.spacing_mm
+        longest = max(n * mm for n, mm in zip(self.shape, spacing, strict=True))
+        is_possible = (
+            max(spacing) < _WIDEST_VOXEL_MM
+            and min(spacing) > _NARROWEST_VOXEL_MM * (1 + _SAME_SPACING)
+            and longest <= _LONGEST_VOLUME_MM
+        )
+        if is_possible:
+            return ""
+        steps = " x ".join(f"{mm:.4g}" for mm in spacing)
+        return (
+            f"{IMPOSSIBLE_SPACING} (voxels of {steps} mm (z, y, x), a volume of up to "
+            f"{longest:.4g} mm): mm and ml are as wrong as it is; write the image's own affine "
+            "into the file"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):

@@ -70,8 +70,10 @@ def read_mask(
         labels = labels.on_grid(place)
         require_same_grid(labels.grid, place, str(path), "the grid given")
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
-    if labels.grid.identity_warning:
-        warnings.warn(f"{labels.source}: {labels.grid.identity_warning}", stacklevel=3)
+    for text in labels.warnings:
+        warnings.warn(text, stacklevel=3)
+    if labels.grid.spacing_warning:
+        warnings.warn(f"{labels.source}: {labels.grid.spacing_warning}", stacklevel=3)
     return labels.mask(None if isinstance(segment, str) else segment)
 
 

@@ -94,7 +94,8 @@ def score(
         The value that is tumour, of files also the name of its segment; without it any above 0.
         Only for the profile "clinical".
     bootstrap, seed
-        Resamples for the 95 % intervals (0: none) and the seed of everything random.
+        Resamples for the 95 % intervals (0: none but those of disparities and fairness, which are
+        of the group means) and the seed of everything random.
     minimum_group
         Groups with fewer cases (2 or more) are left out of the intervals of disparities and
         fairness, of tests and of sentences, and named; the score stays.

@@ -109,7 +109,7 @@ class Scores:
     @property
     def all_ok(self) -> bool:
         """Whether every case was scored as it should."""
-        return not self.failures
+        return self.model.all_ok
 
     @property
     def notes(self) -> tuple[str, ...]:

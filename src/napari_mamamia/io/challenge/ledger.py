@@ -50,7 +50,7 @@ class Attempt:
     begun, ended
         Times, ISO 8601 in UTC; `ended` is "" where nothing tells of an end.
     outcome, reason
-        What became of it, and why where it was not scored.
+        What became of it, and why where it, or its responses, were not scored.
     files
         SHA-256 of its results by name.
     event

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -75,15 +75,15 @@ class ReadRows(Generic[T]):
     """The rows of a table in its order, and a failure with the row number for each bad one.
 
     `unnamed` of the failures have no case id. `definition` is what the table says of how its
-    numbers were made, "" if it does not. `twice` are the `case_key` of cases with further rows, of
-    which the first is among `rows`. `notes` must be said: rows that are no case, an encoding.
+    numbers were made, "" if it does not. A case with two rows is among the failures, none of its
+    rows among `rows`: nobody knows which counts. `notes` must be said: rows that are no case, an
+    encoding.
     """
 
     rows: tuple[T, ...]
     failures: tuple[CaseFailure, ...]
     unnamed: frozenset[str] = frozenset()
     definition: str = ""
-    twice: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
 
@@ -111,10 +111,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
             raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
         return ScoreRow(case_id, dsc, norm_hd, status)
 
-    read = _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
-    # Nobody knows which of two rows counts.
-    rows = tuple(row for row in read.rows if case_key(row.case_id) not in read.twice)
-    return replace(read, rows=rows)
+    return _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
 
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
@@ -170,14 +167,16 @@ def _read_rows(
             key = case_key(name)
             if key in first_row:
                 twice.add(key)
-                raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
+                raise ValueError(  # noqa: TRY301
+                    f"the case is in row {first_row[key]} already, and neither row counts"
+                )
+            first_row[key] = line.number
             if reason := line.problem or bad_cells.get(index, ""):
                 raise ValueError(reason)  # noqa: TRY301
             definitions.append(str(cells.get(METRIC_DEFINITION) or ""))
             rows[key] = parse(
                 name, cells, {name: column[index] for name, column in numbers.items()}
             )
-            first_row[key] = line.number
         except ValueError as reason:
             failures.append(CaseFailure(name, f"row {line.number} of {path.name}: {reason}"))
     if not rows:
@@ -192,10 +191,9 @@ def _read_rows(
         )
     words = [text.strip() for text in dict.fromkeys(definitions) if text.strip()]
     return ReadRows(
-        tuple(rows.values()),
+        tuple(row for key, row in rows.items() if key not in twice),
         tuple(failures),
         frozenset(unnamed),
         "; ".join(words[:_DEFINITIONS]),
-        frozenset(twice),
         tuple(f"{path.name}: {note}" for note in table.notes),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_s
 
 _STEP_BYTES: Final = 1 << 20
 """Read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
+NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
 """One plane or two: they are compared with zeros in the core's cache (1 ms a pair, measured)."""
 
@@ -65,7 +67,9 @@ def fill_planes(
         yield first + len(block)
 
 
-def read_block(stream: VoxelStream, header: VolumeHeader) -> tuple[Box, NDArray[Any]]:
+def read_block(
+    stream: VoxelStream, header: VolumeHeader, *, zero_nonfinite: bool = False
+) -> tuple[Box, NDArray[Any], str]:
     """Read a mask and return the smallest box of its non-zero voxels and the values in it.
 
     A few planes are read at a time and compared with zeros; planes without a foreground voxel go
@@ -77,11 +81,13 @@ def read_block(stream: VoxelStream, header: VolumeHeader) -> tuple[Box, NDArray[
         Empty for a mask without a non-zero value.
     NDArray
         ``(z, y, x)`` inside the box, in ``header.dtype``.
+    str
+        What was read as 0, "" where nothing was.
 
     Raises
     ------
-    FormatError
-        If a floating-point mask holds NaN or infinity.
+    NotFiniteError
+        If a floating-point mask holds NaN or infinity, unless `zero_nonfinite` makes them 0.
     """
     nz, ny, nx = header.grid.shape
     plane_bytes = ny * nx * header.stored.itemsize
@@ -89,21 +95,23 @@ def read_block(stream: VoxelStream, header: VolumeHeader) -> tuple[Box, NDArray[
     zeros = bytes(step * plane_bytes)
     # With an intercept a stored 0 is another value.
     zero_is_zero = header.intercept == 0.0
-    planes = _FoundPlanes(header)
+    planes = _FoundPlanes(header, zero_nonfinite=zero_nonfinite)
     for first in range(0, nz, step):
         data = stream.take(min(step, nz - first) * plane_bytes)
         if zero_is_zero and data == zeros:
             continue
         for z, plane in enumerate(np.frombuffer(data, header.stored).reshape(-1, ny, nx), first):
             planes.add(z, header.scaled(plane))
-    return planes.block()
+    return *planes.block(), planes.describe_zeroed()
 
 
 class _FoundPlanes:
     """Collects what is not zero, plane by plane, cut to each plane's own rows and columns."""
 
-    def __init__(self, header: VolumeHeader) -> None:
+    def __init__(self, header: VolumeHeader, *, zero_nonfinite: bool) -> None:
         self._header = header
+        self._zero_nonfinite = zero_nonfinite
+        self._zeroed: list[int] = []
         self._is_float = np.issubdtype(header.dtype, np.floating)
         self._places: list[tuple[int, int, int, int, int, int]] = []
         self._pieces: list[NDArray[Any]] = []
@@ -118,12 +126,24 @@ class _FoundPlanes:
         x0, x1 = int(columns[0]), int(columns[-1]) + 1
         piece = plane[y0:y1, x0:x1].copy()
         if self._is_float and not np.isfinite(piece).all():
-            raise NotFiniteError(
-                f"{self._header.path}: expected a number in every voxel of a mask, but slice {z} "
-                "holds NaN or infinity: write the mask again, with 0 where there is no tumour"
-            )
+            if not self._zero_nonfinite:
+                raise NotFiniteError(
+                    f"{self._header.path}: expected a number in every voxel of a mask, but slice "
+                    f"{z} holds NaN or infinity: write the mask again, with 0 where there is no "
+                    "tumour"
+                )
+            piece[~np.isfinite(piece)] = 0
+            self._zeroed.append(z)
         self._places.append((z, y0, x0, z + 1, y1, x1))
         self._pieces.append(piece)
+
+    def describe_zeroed(self) -> str:
+        """Return in how many slices NaN or infinity became 0, "" where there was none."""
+        n = len(self._zeroed)
+        if not n:
+            return ""
+        slices = f"slice {self._zeroed[0]}" + (f" and {n - 1} more" if n > 1 else "")
+        return f"{self._header.path.name}: {slices} {NONFINITE_AS_ZERO}"
 
     def block(self) -> tuple[Box, NDArray[Any]]:
         """Return the box of everything kept, and its values."""
@@ -300,7 +320,9 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 
 
 @reads("a readable mask", "copy or download it again")
-def read_labels(path: Path, label: float | str | None = None) -> LabelMap:
+def read_labels(
+    path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
+) -> LabelMap:
     """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
 
     Labels keep the file's integer type; a floating-point (soft) mask its own. Of a file of segments
@@ -314,6 +336,8 @@ def read_labels(path: Path, label: float | str | None = None) -> LabelMap:
     label
         Of segments that overlap, the number that counts where they do; or the name of the one
         segment to return, as 1. A file without names has none but its only value.
+    zero_nonfinite
+        Read NaN and infinity as 0, with a warning, as SimpleITK reads them from NIfTI.
 
     Raises
     ------
@@ -322,17 +346,24 @@ def read_labels(path: Path, label: float | str | None = None) -> LabelMap:
     MissingExtraError
         If it is a DICOM SEG and highdicom is not installed.
     """
-    return _read_labels(path, label)[1]
+    return _read_labels(path, label, zero_nonfinite=zero_nonfinite)[1]
 
 
 def read_label_pair(
-    reference: Path | None, prediction: Path | None, label: float | str | None = None
+    reference: Path | None,
+    prediction: Path | None,
+    label: float | str | None = None,
+    *,
+    zero_nonfinite: bool = False,
 ) -> tuple[LabelMap | None, LabelMap | None]:
     """Return what `read_labels` returns of two masks that are to be compared, on one grid.
 
     Only a file that stores a part of the image is moved; other grids stay as they are.
     """
-    a, b = (None if path is None else read_labels(path, label) for path in (reference, prediction))
+    a, b = (
+        None if path is None else read_labels(path, label, zero_nonfinite=zero_nonfinite)
+        for path in (reference, prediction)
+    )
     return (a, b) if a is None or b is None else on_common_grid(a, b)
 
 
@@ -406,18 +437,21 @@ def files_of_volume(path: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((path, header.path, header.voxels or path)))
 
 
-def _read_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
+def _read_labels(
+    path: Path, label: float | str | None, *, zero_nonfinite: bool = False
+) -> tuple[VolumeHeader, LabelMap]:
     known = format_of(path.name) or (format_of(".dcm") if is_seg_file(path) else None)
     if known is not None and known.labels_with:
-        segments: tuple[VolumeHeader, LabelMap] = function_of(known.labels_with)(path, label)
-        return segments
+        header, labels = function_of(known.labels_with)(path, label)
+        return header, replace(labels, warnings=header.warnings)
     with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
             came = f"it has {header.n_volumes} volumes"
             raise refusal(path, "a mask of one volume", came, "save each mask as its own file")
-        box, crop = read_block(stream, header)
+        box, crop, zeroed = read_block(stream, header, zero_nonfinite=zero_nonfinite)
         stream.finish()
-    labels = LabelMap(header.grid, box, crop, path)
+    warnings = (*header.warnings, *((zeroed,) if zeroed else ()))
+    labels = LabelMap(header.grid, box, crop, path, warnings=warnings)
     require_no_name(labels, label)
     return header, labels
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.io.files.headers import VolumeHeader
@@ -31,7 +32,8 @@ _ANALYZE_ORIGIN: Final = slice(253, 259)
 _NOT_VOLUMES: Final = range(1004, 1011)
 """Intent codes of matrices, vectors, points, triangles and quaternions. Source: nifti1.h,
 NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION."""
-_UNITS: Final = {1: "metres", 3: "micrometres"}
+_UNITS: Final = {1: ("metres", 1000.0), 3: ("micrometres", 0.001)}
+"""Name and mm of the units that are not mm; an unknown unit counts as mm. Source: nifti1.h."""
 _UNIT_BITS: Final = 0x07
 _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 
@@ -42,7 +44,7 @@ def parse_nifti_header(
     """Return what the first bytes of a NIfTI say, and where its voxels begin.
 
     The affine is nibabel's: the sform if its code is above 0, else the qform, else the spacing with
-    x towards the patient's left and the origin in the middle.
+    x towards the patient's left and the origin in the middle; in mm, whatever the header's unit.
 
     Parameters
     ----------
@@ -234,7 +236,7 @@ def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple
         # nibabel shall neither log nor raise: what is unusual is told by the warnings below.
         repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
     x, y, z = shape_xyz
-    grid = Grid((z, y, x), repaired.get_best_affine(), raw)
+    grid = Grid((z, y, x), _to_mm(repaired.get_best_affine(), fields), raw)
     notes = (
         _two_forms(repaired, grid),
         _no_form(repaired),
@@ -254,15 +256,16 @@ def _two_forms(repaired: Any, grid: Grid) -> str:
     if int(repaired["qform_code"]) == 0 or int(repaired["sform_code"]) == 0:
         return ""
     try:
-        other = Grid(grid.shape, repaired.get_qform())
+        other = Grid(grid.shape, _to_mm(repaired.get_qform(), repaired))
     except (ValueError, HeaderDataError):
         return "its qform cannot be used; the sform is"
     apart_mm = grid.farthest_corner_mm(other)
     if apart_mm <= SAME_PLACE_VOXELS * min(grid.spacing_mm):
         return ""
+    differences = "; ".join(filter(None, (grid.differences(other), f"corners {apart_mm:.4g} mm")))
     return (
-        f"qform and sform place the volume up to {apart_mm:.2f} mm apart; the sform is used. "
-        "Other software may use the qform: check the place on the images"
+        f"sform and qform disagree: {differences} apart. The sform is used; other software may use "
+        "the qform: check the place on the images"
     )
 
 
@@ -285,7 +288,19 @@ def _describe_shear(grid: Grid) -> str:
 
 
 def _describe_unit(fields: Any) -> str:
-    unit = _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS)
-    if unit is None:
+    unit, _ = unit_of(fields)
+    if unit == "mm":
         return ""
-    return f"its header says that lengths are in {unit}; they are taken as mm"
+    return f"its header says that lengths are in {unit}; they are converted to mm"
+
+
+def unit_of(fields: Any) -> tuple[str, float]:
+    """Return the unit of a header's lengths and how many mm it has."""
+    return _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS, ("mm", 1.0))
+
+
+def _to_mm(affine: NDArray[np.float64], fields: Any) -> NDArray[np.float64]:
+    """Return an affine of a header in mm."""
+    in_mm = np.array(affine, dtype=np.float64)
+    in_mm[:3] *= unit_of(fields)[1]
+    return in_mm

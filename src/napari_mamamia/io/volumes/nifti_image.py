@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.volumes.nifti import make_nifti_header
-from napari_mamamia.io.volumes.nifti_header import known_fields
+from napari_mamamia.io.volumes.nifti_header import known_fields, unit_of
+from napari_mamamia.io.volumes.own_nibabel import Nifti1Header, Nifti2Header
 from napari_mamamia.io.volumes.voxel_writer import stored_type
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
         raise ArgumentError(f"{error}: convert it with  array.astype('float32')") from error
     n_volumes = array.shape[0] if array.ndim == 4 else 1
     fields = known_fields(make_nifti_header(grid, n_volumes, stored))
+    # The affine of a grid is in mm, whatever the unit of its file was.
+    fields.set_xyzt_units("mm", fields.get_xyzt_units()[1])
     kind = Nifti2Image if isinstance(fields, Nifti2Header) else Nifti1Image
     voxels = array.astype(np.uint8) if array.dtype == np.bool_ else array
     image: Nifti1Image = kind(voxels.T, grid.affine, fields)  # type: ignore[no-untyped-call]
@@ -60,7 +63,10 @@ def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
         )
     try:
         x, y, z = voxels.shape
-        grid = Grid((z, y, x), np.asarray(image.affine))
+        affine = np.array(image.affine)
+        if isinstance(image.header, Nifti1Header | Nifti2Header):
+            affine[:3] *= unit_of(image.header)[1]
+        grid = Grid((z, y, x), affine)
     except (ValueError, TypeError) as error:
         raise ArgumentError(
             f"expected an image with a place in space, got one without ({error}): set its affine"

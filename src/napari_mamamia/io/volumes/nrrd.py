@@ -215,6 +215,10 @@ def _read_affine(
         warnings = (f"{path.name}: {text}",)
     if space not in _TO_RAS:
         raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
+    units = {str(unit).strip('" ') for unit in fields.get("space units", ())}
+    if others := sorted(units - {"", "mm", "millimeter", "millimeters"}):
+        text = f"its header says that lengths are in {', '.join(others)}; taken as mm, as in ITK"
+        warnings = (*warnings, f"{path.name}: {text}")
     affine = np.eye(4)
     affine[:3, :3] = _read_directions(path, fields).T
     affine[:3, 3] = fields.get("space origin", np.zeros(3))

@@ -1,6 +1,6 @@
 """Two mask files on their joint crop, as a profile sees them, and what is measured of them once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -88,7 +88,7 @@ def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> Labe
     if turn is None:
         return prediction
     crop = turn.array(prediction.crop) if prediction.crop.size else prediction.crop
-    return LabelMap(turn.target, turn.box(prediction.box), crop, prediction.source)
+    return replace(prediction, grid=turn.target, box=turn.box(prediction.box), crop=crop)
 
 
 def nothing_on(grid: Grid) -> LabelMap:

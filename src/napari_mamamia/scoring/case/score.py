@@ -49,6 +49,11 @@ _ROUNDING_VOXELS: Final = 0.01
 """Affines that differ by less, at the farthest corner, differ by float32 rounding (see
 `core.grid.SAME_PLACE_VOXELS`) and are not worth a warning."""
 
+AFFINE_DIFFERS: Final = "affine_differs"
+"""Begins the warning of a case whose masks do not lie in one place, scored all the same."""
+PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
+ON_REFERENCE: Final = "mm are measured on the reference's grid"
+
 _COUNTED: Final = {
     Foreground.CHOSEN_LABEL: "any value above 0",
     Foreground.MASK: "the value 1 only",
@@ -72,13 +77,23 @@ def case_warnings(
     )
     warnings = [_warn_of_values(name, labels, profile, label) for name, labels, _ in masks]
     warnings.append(_warn_of_affines(reference, prediction))
-    warnings.append(reference.grid.identity_warning)
+    warnings += _warn_of_files(reference, prediction)
+    warnings.append(reference.grid.spacing_warning)
     warnings += [
         _warn_of_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks
     ]
     if (n_parts := measured.lesions.n) > 1:
         warnings.append(f"the reference consists of {n_parts} separate parts, scored together")
     return tuple(text for text in warnings if text)
+
+
+def _warn_of_files(reference: LabelMap, prediction: LabelMap) -> list[str]:
+    """Return what the headers of both files say is unusual; once where both say the same."""
+    by_text: dict[str, list[str]] = {}
+    for name, labels in (("reference", reference), ("prediction", prediction)):
+        for text in labels.warnings:
+            by_text.setdefault(text, []).append(name)
+    return [f"{' and '.join(names)} {text}" for text, names in by_text.items()]
 
 
 def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float | None) -> str:
@@ -121,9 +136,10 @@ def _warn_of_affines(reference: LabelMap, prediction: LabelMap) -> str:
         return ""
     apart = a.farthest_corner_mm(b)
     if not a.is_same_place(b):
+        identity = f"; {PREDICTION_IDENTITY}" if b.is_identity else ""
         return (
-            f"affine_differs: the masks lie up to {apart:.2f} mm apart, which this profile "
-            "ignores; mm are measured on the reference's grid"
+            f"{AFFINE_DIFFERS}: the masks lie up to {apart:.2f} mm apart ({a.differences(b)}"
+            f"{identity}), which this profile ignores; {ON_REFERENCE}"
         )
     if apart <= _ROUNDING_VOXELS * min(a.spacing_mm):
         return ""
@@ -223,9 +239,10 @@ def score_and_measure(
     if problem:
         status, reason = problem
         sizes = _measure_sizes(reference, prediction, profile, label)
-        grids = {one.grid.identity_warning for one in (reference, prediction)} - {""}
+        grids = dict.fromkeys(labels.grid.spacing_warning for labels in (reference, prediction))
+        warning = "; ".join(filter(None, (*_warn_of_files(reference, prediction), *grids)))
         score = CaseScore(
-            case_id, status, **sizes, profile=profile.name, reason=reason, warning="".join(grids)
+            case_id, status, **sizes, profile=profile.name, reason=reason, warning=warning
         )
         return score, None
     aligned = laid_on(reference, prediction, profile)
@@ -260,7 +277,8 @@ def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
     """Return why a file's values are no mask; "" where they are, or the profile takes any."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
-    return explain_not_a_mask(labels.crop, label)
+    takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
+    return explain_not_a_mask(labels.crop, label, takes_label=takes_label)
 
 
 def norm_hd(
@@ -352,7 +370,8 @@ def _score_case(
         case_id,
         status,
         **values,
-        **_measure_sizes(reference, prediction, profile, label),
+        # Both masks are measured on one grid: the affines may differ under a profile.
+        **_measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label),
         profile=profile.name,
         warning="; ".join(warnings),
         reason=_explain_status(status, reference, prediction, profile),

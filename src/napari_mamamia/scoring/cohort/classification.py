@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.metrics.registry import Better
-from napari_mamamia.scoring.cohort.fairness import Spread, disparity, spread
+from napari_mamamia.scoring.cohort.fairness import Spread, disparity, explain_no_groups, spread
 from napari_mamamia.scoring.cohort.group_rules import (
     EmptyGroups,
     GroupRules,
@@ -168,7 +168,7 @@ def equalised_odds(
     """
     variables = tuple(_variable_odds(predictions, grouping, rules) for grouping in groupings)
     if not variables:
-        return EqualisedOdds(_NAN, _NAN, _NAN, (), "there is no clinical table to make groups from")
+        return EqualisedOdds(_NAN, _NAN, _NAN, (), explain_no_groups(predictions.case_ids))
     raw = sum(variable.disparity for variable in variables) / len(variables)
     undefined = [variable for variable in variables if variable.reason]
     reason = "; ".join(f"{variable.variable}: {variable.reason}" for variable in undefined)

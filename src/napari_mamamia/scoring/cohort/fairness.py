@@ -99,11 +99,18 @@ def segmentation_fairness(
     """
     variables = tuple(variable_fairness(scores, grouping, rules) for grouping in groupings)
     if not variables:
-        return Fairness(_NAN, (), "there is no clinical table to make groups from")
+        return Fairness(_NAN, (), explain_no_groups(scores.case_ids))
     undefined = [variable for variable in variables if np.isnan(variable.value)]
     value = sum(variable.value for variable in variables) / len(variables)
     reason = "; ".join(f"{variable.variable}: {variable.reason}" for variable in undefined)
     return Fairness(value, variables, reason)
+
+
+def explain_no_groups(case_ids: Sequence[str]) -> str:
+    """Return why cases are in no groups, of which no variable was given."""
+    if not case_ids:
+        return "no case was scored, so there is none to make groups of"
+    return "there is no clinical table to make groups from"
 
 
 def variable_fairness(

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from napari_mamamia.core.cohort import Cohort, RefusedRow, coverage_text
-from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.scoring.cohort.chance import ChanceTest
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
 from napari_mamamia.scoring.cohort.composites import CompositeResult
@@ -168,6 +169,14 @@ class ModelScores:
     composites: tuple[CompositeResult, ...] = ()
     outside: tuple[str, ...] = ()
     metric_definition: str | None = None
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every case has its numbers; an empty mask has those that a profile defines."""
+        empty = (ScoreStatus.PREDICTION_EMPTY, ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
+        is_value = profile_named(self.profile).unusable.empty_is_value
+        defined = {row.case_id for row in self.rows if is_value and row.status in empty}
+        return all(failure.case_id in defined for failure in self.failures)
 
     @property
     def defined_by(self) -> str:

@@ -138,6 +138,7 @@ def answer_responses(
     inputs = [
         ModelScore(name, float(one.cohort.balanced_accuracy), float(one.cohort.fairness))
         for name, one in results
+        if name in names
     ]
     changes = _say_sweep(inputs, weight)
     return (*answers, *((Answer("What would change it", changes),) if changes else ()))

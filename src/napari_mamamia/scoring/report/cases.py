@@ -166,7 +166,8 @@ def _list_cells(column: TableColumn) -> tuple[list[Any], str]:
     undefined = ~np.isfinite(rounded)
     cells = rounded.astype(object)
     if not column.decimals:
-        cells = np.where(undefined, 0, rounded).astype(np.int64).astype(object)
+        is_whole = np.abs(rounded) < 2**63
+        cells[is_whole] = rounded[is_whole].astype(np.int64)
     cells[undefined] = None
     return cells.tolist(), "numbers"
 

@@ -73,7 +73,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
             *warning,
             *damage,
             *doubt,
-            *_say_identity(files.case_id, headers[0].grid),
+            *_warn_of_spacing(files.case_id, headers[0].grid),
         ),
         breast,
         scan=info.scan,
@@ -83,8 +83,8 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     return _with_loaded(case, {index})
 
 
-def _say_identity(case_id: str, grid: Grid) -> tuple[str, ...]:
-    return (f"{case_id}: {grid.identity_warning}",) if grid.identity_warning else ()
+def _warn_of_spacing(case_id: str, grid: Grid) -> tuple[str, ...]:
+    return (f"{case_id}: {grid.spacing_warning}",) if grid.spacing_warning else ()
 
 
 def load_remaining(case: Case, files: CaseFiles) -> Case:

@@ -290,7 +290,7 @@ def score_shown(
             scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
     report_progress(total, total)
     volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
-    return ShownScores(scores, volumes, volume, profile.name, case.grid.identity_warning)
+    return ShownScores(scores, volumes, volume, profile.name, case.grid.spacing_warning)
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:

@@ -327,9 +327,8 @@ def _score_answers(
         write_letter(folder, "", breaches, (), 0)
     if problem and not results:
         return Evaluation(AttemptOutcome.REFUSED, problem, tuple(breaches), tuple(notes))
-    notes += [problem] if problem else []
     files = _sum_results(folder, results)
-    return Evaluation(AttemptOutcome.SCORED, "", tuple(breaches), tuple(notes), files)
+    return Evaluation(AttemptOutcome.SCORED, problem, tuple(breaches), tuple(notes), files)
 
 
 def _score_masks(

@@ -308,7 +308,7 @@ def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
     last = ledger.of_team(team)[-1]
     reason = f"{last.outcome.value}: {last.reason}" if last.reason else last.outcome.value
     if last.outcome is AttemptOutcome.SCORED:
-        reason = NOT_FOR_TASK
+        reason = last.reason or NOT_FOR_TASK
     parts = (None, None, None, None, 0, 0, (), 0, ledger.count(team))
     return BoardRow(team, *parts, last.kind, last.digest, False, reason)
 

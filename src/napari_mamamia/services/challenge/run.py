@@ -296,7 +296,7 @@ def _inspect_sealed(sealed: Path, child: Child) -> Contents:
     if not has_tables(sealed):
         return look_inside(sealed)
     work = CaseWork("inspect", _inspect, _TABLE_BYTES, _Inspection)
-    outcome = attempt_in_child(child, work, CaseInputs("", about=sealed), _TABLE_SECONDS)
+    outcome = attempt_in_child(child, work, CaseInputs("", about=sealed.absolute()), _TABLE_SECONDS)
     inspection = outcome.result or _Inspection(None, outcome.reason)
     if inspection.is_of_system:
         raise CaseError(inspection.reason)

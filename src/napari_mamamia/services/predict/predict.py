@@ -91,7 +91,7 @@ def save_prediction(
     mask = prediction.mask
     write_explained(LabelMap.of(mask.array, mask.grid), provenance, target, overwrite=overwrite)
     report_progress(len(sources) + 1, len(sources) + 1, "Saved")
-    said = (*prediction.notes, *_unsure_lines(prediction), case.grid.identity_warning)
+    said = (*prediction.notes, *_unsure_lines(prediction), case.grid.spacing_warning)
     notes = tuple(filter(None, said))
     return SavedPrediction(
         case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, notes

@@ -147,7 +147,8 @@ def look_for_contrast(
 
     def work(case_id: str) -> CaseInspection:
         report_progress(0, 1, "Looking for low contrast")
-        masks, case_images = read_pair(pairs[case_id], settings.label), by_key[case_key(case_id)]
+        masks = read_pair(pairs[case_id], settings.label, settings.profile)
+        case_images = by_key[case_key(case_id)]
         return look_at_case(case_id, masks, case_images, settings.profile, settings.label_value)
 
     batch = for_each_case(
@@ -163,7 +164,7 @@ def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
 
 
 def read_pair(
-    files: tuple[Path | None, Path | None], label: float | str | None = None
+    files: tuple[Path | None, Path | None], label: float | str | None, profile: Profile
 ) -> tuple[LabelMap, LabelMap | None]:
     """Return the labels of both files of a case that has a reference.
 
@@ -174,7 +175,7 @@ def read_pair(
     FormatError
         If a file cannot be read.
     """
-    reference, prediction = read_label_pair(*files, label)
+    reference, prediction = read_label_pair(*files, label, zero_nonfinite=profile.takes_any_values)
     if reference is None:
         raise CaseError("expected a reference, got none: without one no failure has a kind")
     return reference, prediction

@@ -32,8 +32,9 @@ def score_pcr(
     """Score a table of predicted responses and write ``out/summary.json``.
 
     A bad row becomes a failure with its row number, and so does a case that the clinical table
-    does not have or has no pcr for. See `io.data_set.score_files.read_response_table` for the
-    columns. The clinical table of `settings` is not used, its columns are.
+    does not have or has no pcr for; under official-code also one of it that has no row. See
+    `io.data_set.score_files.read_response_table` for the columns. The clinical table of `settings`
+    is not used, its columns are.
 
     Raises
     ------
@@ -71,23 +72,47 @@ def response_model(
     predictions = ResponsePredictions.of(_select_rows(rows, own_cohort), own_cohort)
     least = settings.minimum_group
     result = response_result(predictions, own_cohort, rules, settings.resampling, least)
+    unanswered = _list_unanswered(read, cohort)
+    scores_all = rules.missing_label is MissingLabel.NO_RESPONSE
+    failures = (
+        *read.failures,
+        *_list_left_out(rows, own_cohort, rules),
+        *(unanswered if scores_all else ()),
+    )
+    named = [failure.case_id for failure in failures if failure.case_id not in read.unnamed]
+    case_ids = {case_key(case_id) for case_id in (*(row.case_id for row in rows), *named)}
     return ModelScores(
         name=name,
         profile=settings.profile.name,
-        n_cases=len(rows) + len(read.failures),
+        n_cases=len(case_ids) + len(read.unnamed),
         n_scored=result.cohort.n_scored,
         rows=(),
-        failures=(*read.failures, *_list_left_out(rows, own_cohort, rules)),
+        failures=failures,
         segmentation=None,
         response=result,
         clinical=described(clinical, cohort, own_cohort),
         resampling=settings.resampling,
-        notes=(*result.cohort.notes, *read.notes, *_say_unanswered(rows, cohort)),
+        notes=(*result.cohort.notes, *read.notes, *_note_unanswered(rows, cohort)),
         cohort=own_cohort,
     )
 
 
-def _say_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
+def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFailure]:
+    """Return a failure for each labelled case of the clinical table that has no row at all."""
+    in_table = {case_key(row.case_id) for row in read.rows}
+    in_table |= {case_key(failure.case_id) for failure in read.failures}
+    reason = (
+        "it has no row, and its pcr is known in the clinical table: left out; give it a row, or a "
+        "clinical table of the cases that count"
+    )
+    return [
+        CaseFailure(record.case_id, reason)
+        for record in cohort.records
+        if record.pcr is not None and case_key(record.case_id) not in in_table
+    ]
+
+
+def _note_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
     """Say how many labelled cases of the whole clinical table the predictions do not answer."""
     labelled = {case_key(record.case_id) for record in cohort.records if record.pcr is not None}
     n_lacking = len(labelled - {case_key(row.case_id) for row in rows})

@@ -178,7 +178,7 @@ def picture_pair(
 
     Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
     """
-    reference, prediction = read_pair(files, settings.label)
+    reference, prediction = read_pair(files, settings.label, settings.profile)
     if prediction is None:
         return []
     turned = laid_on(reference, prediction, settings.profile)

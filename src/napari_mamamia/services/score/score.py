@@ -13,15 +13,23 @@ import numpy as np
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
-from napari_mamamia.core.grid import IDENTITY_WARNING
+from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.data_set.volumes import files_of_volume, read_label_pair, read_labels
+from napari_mamamia.io.data_set.volumes import (
+    NONFINITE_AS_ZERO,
+    files_of_volume,
+    read_label_pair,
+    read_labels,
+)
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import (
+    AFFINE_DIFFERS,
+    ON_REFERENCE,
+    PREDICTION_IDENTITY,
     score_and_measure,
     score_label_maps,
     sizes_of_reference,
@@ -105,7 +113,8 @@ def _read_masks(
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
     """Return both masks on one grid, and the value that counts; a name has left only 1."""
     reference, prediction = inputs.files[:2]
-    masks = read_label_pair(reference, prediction, settings.label)
+    zero_nonfinite = settings.profile.takes_any_values
+    masks = read_label_pair(reference, prediction, settings.label, zero_nonfinite=zero_nonfinite)
     return masks, None if isinstance(settings.label, str) else settings.label
 
 
@@ -178,6 +187,23 @@ def _collect_inputs(
 
 
 _OTHER_VALUES: Final = "holds the values"
+_SEE_WARNING: Final = "the column warning says more"
+_OF_MANY: Final = MappingProxyType(
+    {
+        AFFINE_DIFFERS: "the affine of the prediction differs from the reference's, which this "
+        f"profile ignores; {ON_REFERENCE}; {_SEE_WARNING}",
+        PREDICTION_IDENTITY: "the prediction's grid is an identity (1 x 1 x 1 mm), as files have "
+        "that lost their spacing",
+        IDENTITY_WARNING: IDENTITY_WARNING,
+        IMPOSSIBLE_SPACING: f"{IMPOSSIBLE_SPACING}; {_SEE_WARNING}",
+        "sform and qform disagree": "sform and qform of a mask disagree, the sform is used; "
+        f"{_SEE_WARNING}",
+        NONFINITE_AS_ZERO: f"a mask {NONFINITE_AS_ZERO}, as SimpleITK reads them from NIfTI",
+        "lengths are in": "lengths in the header are not in mm; the column warning says "
+        "whether they are converted",
+    }
+)
+"""What of a case's warning is worth a note on the cohort, and the note."""
 _TAKING: Final = "Taking the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -223,8 +249,8 @@ class ScoreSummary:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case, or row of a table, was scored as ok."""
-        return not self.model.failures
+        """Whether every case, or row of a table, has its numbers."""
+        return self.model.all_ok
 
 
 def score_folders(
@@ -352,9 +378,10 @@ def cohort_numbers(
 def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ...]:
     """Return what the warnings of many cases say of all numbers, with how many say it."""
     notes = []
-    n_identity = sum(IDENTITY_WARNING in row.warning for row in rows)
-    if n_identity:
-        notes.append(f"{n_identity} of {len(rows)} cases: {IDENTITY_WARNING}")
+    for marker, text in _OF_MANY.items():
+        n_marked = sum(marker in row.warning for row in rows)
+        if n_marked:
+            notes.append(f"{n_marked} of {len(rows)} cases: {text}")
     n_odd = sum(_OTHER_VALUES in row.warning for row in rows)
     if n_odd and profile.takes_any_values:
         notes.append(
@@ -454,7 +481,8 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
             return score
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
-        labels = read_labels(reference, settings.label)
+        zero_nonfinite = settings.profile.takes_any_values
+        labels = read_labels(reference, settings.label, zero_nonfinite=zero_nonfinite)
         sizes: dict[str, Any] = dict(
             sizes_of_reference(labels, settings.profile, settings.label_value)
         )

@@ -33,6 +33,10 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 
 _WIDTH = 34
 _SHOWN = 10
+_OF_GROUP_MEANS = (
+    "Intervals of disparities and fairness are of the group means and need no resamples; without "
+    "them no other number has an interval."
+)
 _SIZES = {
     "volume": "by reference volume (20th, 80th percentile)",
     "diameter": "by longest diameter of the reference",
@@ -56,6 +60,9 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
     lines += _describe_composites(model.composites)
     if model.segmentation:
         lines += _describe_costs(model)
+    results = [result for result in (model.segmentation, model.response) if result]
+    if not model.resampling.n_resamples and any(r.uncertainty.disparities for r in results):
+        lines.append(f"  {_OF_GROUP_MEANS}")
     lines += [f"  note: {note}" for note in model.notes]
     return tuple(lines)
 

@@ -211,7 +211,7 @@ class RefineMeasure(WindowPart):
 
     def _show_numbers(self, numbers: ShownNumbers) -> None:
         live = self._editing.live
-        warning = "" if live is None else live.grid.identity_warning
+        warning = "" if live is None else live.grid.spacing_warning
         self.shown = replace(numbers, grid_warning=warning)
         self.numbers.emit(self.shown)
 
