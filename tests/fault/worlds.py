@@ -269,8 +269,12 @@ def review_init(world: Path) -> list[str]:
 
 
 def reviewed(world: Path) -> Path:
-    """Make a study that two have read to the end, one of its masks waiting on this computer."""
-    ran(world, review_init(world))
+    """Make a study that two have read to the end, one of its masks waiting on this computer.
+
+    Nothing is hidden in it: each sight of a blind study is an event of its own, so that no run
+    leaves the study as it was.
+    """
+    ran(world, [*review_init(world), "--not-blind"])
     loaded("review_robot", "review_robot.py").read_all(
         world / "study", world / "robots", Path(masks(world))
     )

@@ -110,7 +110,7 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     assert docked.review_flow.client is None
     page.secret.setText("not these words")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: "got another one" in page.why_key.text())
+    qtbot.waitUntil(lambda: "found another one" in page.why_key.text())
     assert page.secret.text() == ""
     picture(window, "names-key-wrong")
     page.secret.setText("three small words")
