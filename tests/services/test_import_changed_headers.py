@@ -172,6 +172,132 @@ def test_a_scale_slope_of_philips_that_is_0_is_passed_over(tmp_path, scale, resc
     assert np.array_equal(values_in(images), factor * values)
 
 
+def change(folder, then):
+    """Change each file of a folder: `then` gets its data set and the number of its phase."""
+    for file in sorted(folder.iterdir()):
+        image = pydicom.dcmread(file)
+        then(image, int(file.name.split("_")[1]))
+        image.save_as(file)
+
+
+def with_mapping(image, slope, intercept=0.0):
+    image.RealWorldValueMappingSequence = [
+        phantoms.item(RealWorldValueSlope=slope, RealWorldValueIntercept=intercept)
+    ]
+
+
+@pytest.mark.parametrize("by_pydicom", [False, True], ids=["quick", "pydicom"])
+@pytest.mark.parametrize(("creator", "block"), [
+    ("Philips MR Imaging DD 001", 0x11), ("Philips MR Imaging DD 001", 0xFF),
+    ("PHILIPS MR IMAGING DD 001", 0x10), (" Philips MR  Imaging DD 001 ", 0x20),
+])  # fmt: skip
+def test_philips_scale_slope_counts_in_any_block_of_its_creator(
+    tmp_path, creator, block, by_pydicom
+):
+    scales = (0.5, 0.25, 0.125, 0.5)
+    values = exam(tmp_path / "in", RescaleSlope="4")
+
+    def then(image, phase):
+        if block != 0x10:  # another one's element of the same number does not count
+            image.add_new((0x2005, 0x10), "LO", "Philips MR Imaging DD 002")
+            image.add_new((0x2005, 0x100E), "FL", 99.0)
+        image.add_new((0x2005, block), "LO", creator)
+        image.add_new((0x2005, block << 8 | 0x0E), "FL", scales[phase])
+        if by_pydicom:
+            with_mapping(image, 4.0)
+
+    change(tmp_path / "in", then)
+    code, said, images = imported(tmp_path / "in", "--use", "series=1")
+    assert (code, "scaled by Philips (2005,100E)" in said) == (0, True), said
+    assert np.array_equal(values_in(images), values / np.reshape(scales, (4, 1, 1, 1)))
+
+
+@pytest.mark.parametrize(("group", "creator", "number", "vr", "value"), [
+    (0x2005, "PHILIPS MR IMAGING DD 001", 0x11, "CS", "P"),
+    (0x0043, "gems_parm_01 ", 0x2F, "SS", 1),
+])  # fmt: skip
+def test_private_elements_say_phase_images_in_any_block(
+    tmp_path, group, creator, number, vr, value
+):
+    exam(tmp_path / "in" / "a")
+    exam(tmp_path / "in" / "b", SeriesNumber=2, SeriesInstanceUID="2.25.77",
+         SOPInstanceUID=lambda k, z: f"2.25.9.{k}.{z}")  # fmt: skip
+
+    def then(image, _):
+        image.add_new((group, 0x42), "LO", creator)
+        image.add_new((group, 0x4200 | number), vr, value)
+
+    change(tmp_path / "in" / "b", then)
+    code, said, _ = imported(tmp_path / "in", "--dry-run")
+    assert (code, "phase image" in said) == (0, True), said
+
+
+@pytest.mark.parametrize("scales", [(0.5, 0.5, 0.5, 0.5), (0.5, 0.55, 0.5, 0.5)], ids=str)
+def test_a_scale_slope_without_creator_is_asked_about_where_it_matters(tmp_path, scales):
+    values = exam(tmp_path / "in", RescaleSlope="4")
+    change(
+        tmp_path / "in",
+        lambda image, phase: image.add_new((0x2005, 0x100E), "FL", scales[phase]),
+    )
+    code, said, images = imported(tmp_path / "in")
+    if len(set(scales)) > 1:
+        assert (code, "Philips' Scale Slope (2005,100E)" in said) == (1, True), said
+        (way,) = ways_of(said)
+        code, said, images = imported(tmp_path / "in", *way.arguments)
+    assert (code, "does not name its creator" in said) == (0, True), said
+    assert np.array_equal(values_in(images), 4 * values)
+
+
+@pytest.mark.parametrize("slopes", [(1, 0.5, 1, 1), (2, 2.2, 2, 2)], ids=str)
+def test_real_world_values_that_differ_between_phases_are_asked_about(tmp_path, slopes):
+    values = exam(tmp_path / "in", RescaleSlope="2")
+    change(tmp_path / "in", lambda image, phase: with_mapping(image, slopes[phase]))
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "RealWorldValueMappingSequence (slope" in said) == (1, True), said
+    assert "receiver" not in said
+    code, said, images = imported(tmp_path / "in", *ways_of(said)[-1].arguments)
+    assert (code, "RealWorldValueMappingSequence" in said) == (0, True), said
+    assert np.array_equal(values_in(images), 2 * values)
+
+
+@pytest.mark.parametrize(("slope", "is_named"), [(2, False), (1, True), (7, True)])
+def test_one_real_world_mapping_is_named_where_it_is_another_one(tmp_path, slope, is_named):
+    exam(tmp_path / "in", RescaleSlope="2")
+    change(tmp_path / "in", lambda image, phase: with_mapping(image, slope))
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "RealWorldValueMappingSequence" in said) == (0, is_named), said
+
+
+@pytest.mark.parametrize("odd", [None, 1])
+def test_tables_of_the_modality_are_named_or_asked_about(tmp_path, odd):
+    exam(tmp_path / "in")
+
+    def then(image, phase):
+        if odd in (None, phase):
+            table = phantoms.item(ModalityLUTType="US", LUTDescriptor=[4, 0, 16])
+            table.add_new("LUTData", "US", [0, 9, 8, 7])
+            image.ModalityLUTSequence = [table]
+
+    change(tmp_path / "in", then)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "ModalityLUTSequence" in said) == (int(odd is not None), True), said
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_real_world_values_of_frames_are_asked_about(tmp_path, is_shared):
+    volumes = np.stack([phantoms.dce_values(k) for k in range(3)])
+    times = [f"202003101000{10 * k:02d}" for k in range(3)]
+
+    def scale(groups, time):
+        slope = 0.5 if time == 1 or is_shared else 1
+        own = phantoms.item(RealWorldValueSlope=slope, RealWorldValueIntercept=0)
+        groups.RealWorldValueMappingSequence = [own]
+
+    phantoms.write_enhanced(tmp_path / "in" / "a.dcm", volumes, times, frame=scale)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "RealWorldValueMappingSequence" in said) == (int(not is_shared), True), said
+
+
 @pytest.mark.parametrize("slope", [0, 3])
 def test_slopes_of_0_in_frames_of_an_enhanced_file(tmp_path, slope):
     volumes = np.stack([phantoms.dce_values(k) for k in range(3)])

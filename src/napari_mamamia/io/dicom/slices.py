@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import Scaling, optional_number, philips_time_s
+from napari_mamamia.io.dicom.elements import PHILIPS_DYNAMIC_TIME, Scaling, optional_number
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.times import Moment, TimeElements
@@ -170,7 +170,7 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
         Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
         Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
         Clock.SERIES: optional_number(content, "SeriesNumber"),
-        DYNAMIC_TIME: philips_time_s(content),
+        DYNAMIC_TIME: optional_number(content, PHILIPS_DYNAMIC_TIME),
         RESOLUTION: to_seconds(optional_number(content, "TemporalResolution")),
         **readings_of(Clock.ACQUISITION_TIME, acquired),
         **readings_of(Clock.CONTENT_TIME, times.dated_time("Content")),

@@ -14,13 +14,14 @@ from typing import Any, Final
 from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.elements import open_dicom, optional_number
+from napari_mamamia.io.dicom.private import PrivateElement
 from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Slice
 from napari_mamamia.io.dicom.times import DAY_S, read_time_s
 from napari_mamamia.io.files.foreign import reads
 
 _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
-_GE_DURATION: Final = (0x0019, 0x105A)
+_GE_DURATION: Final = PrivateElement(0x0019, "gems_acqu_01", 0x5A, "FL")
 _MOST_S: Final = 7200.0
 """An exam takes no two hours from its pre-contrast scan to the injection."""
 
