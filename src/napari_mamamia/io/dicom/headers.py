@@ -42,6 +42,7 @@ from napari_mamamia.io.dicom.slices import (
     clocks_of,
     readings_of,
     to_seconds,
+    unit_of,
     with_sum,
     zone_of,
 )
@@ -87,7 +88,12 @@ class _Groups:
         return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
     def _find_private_group(self, element: PrivateElement) -> Any:
-        items = read_value(self._own, element)
+        """Return the item of a private sequence, of a block without creator too.
+
+        What counts is who made the elements in it.
+        """
+        nameless = element._replace(creator="")
+        items = read_value(self._own, element) or read_value(self._own, nameless)
         return items[0] if items and not isinstance(items, bytes) else _EMPTY
 
 
@@ -214,7 +220,7 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
         acquired = Clock.ACQUISITION_TIME
-        for name in (acquired, zone_of(acquired), Clock.ACQUIRED):
+        for name in (acquired, zone_of(acquired), unit_of(acquired), Clock.ACQUIRED):
             clocks.pop(name, None)
     return clocks
 
@@ -239,9 +245,9 @@ def _read_clocks(
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
         OFFSET_TIME: optional_number(position, "TemporalPositionTimeOffset"),
         DYNAMIC_TIME: optional_number(groups.philips(content), PHILIPS_DYNAMIC_TIME),
-        REFERENCE_TIME: None if reference is None else reference.utc_s,
         DURATION: to_seconds(optional_number(frame, "FrameAcquisitionDuration")),
         Clock.INSTANCE_NUMBER: clocks.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
+        **readings_of(REFERENCE_TIME, reference),
         **readings_of(Clock.ACQUISITION_TIME, times.date_time("FrameAcquisitionDateTime")),
     }
     own_clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}

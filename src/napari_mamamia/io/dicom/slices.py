@@ -95,7 +95,8 @@ class Slice:
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
     `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
     `REFERENCE_TIME` and `DURATION`, as far as the file gives them; `zone_of` names the time zones
-    of two of them. `refused_times` names elements that hold no date or time, with their values.
+    of two of them, `unit_of` the unit where they tell no seconds.
+    `refused_times` names elements that hold no date or time, with their values.
     `frame` counts the planes of the file from 0; `tile` is where the plane lies in the picture of a
     mosaic, None where the picture is the plane. `kind` is what the header says it is, `echo` its
     EchoNumbers, `thickness_mm` from one slice to the next as the header has it. `is_padding` marks
@@ -179,15 +180,21 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
-    """Return a moment and its time zone as clock values."""
+    """Return a moment, its time zone and a unit above seconds as clock values."""
     if moment is None:
         return {}
-    return {clock: moment.utc_s, zone_of(clock): moment.zone_s}
+    unit_s = moment.unit_s if moment.unit_s > 1 else None
+    return {clock: moment.utc_s, zone_of(clock): moment.zone_s, unit_of(clock): unit_s}
 
 
 def zone_of(clock: str) -> str:
     """Return the name under which `Slice.clocks` has the seconds that a clock is ahead of UTC."""
     return f"time zone of {clock}"
+
+
+def unit_of(clock: str) -> str:
+    """Return the name under which `Slice.clocks` has the unit, in seconds, of a coarse clock."""
+    return f"unit of {Clock.ACQUISITION_TIME if clock == Clock.ACQUIRED else clock}"
 
 
 def with_sum(clocks: dict[str, float]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_pl
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
+from napari_mamamia.io.exam.gaps import fill_times
 from napari_mamamia.io.exam.inconsistencies import (
     landmark_warnings,
     noise_warnings,
@@ -120,9 +121,11 @@ def find_exam(
     pieces, warnings = without_copies(_list_slices(images), name)
     pieces, again = sent_once(pieces)
     pieces, assumed = align_days(pieces, selection)
-    candidates = candidates_of(
-        parts_of(pieces, allow_thin=allow_thin), selection, allow_thin=allow_thin
-    )
+    parts = parts_of(pieces, allow_thin=allow_thin)
+    pieces, filled = fill_times(pieces, parts)
+    if filled:
+        parts = parts_of(pieces, allow_thin=allow_thin)
+    candidates = candidates_of(parts, selection, allow_thin=allow_thin)
     _require_whole(images, candidates, selection, name)
     looks = Looks()
     chosen = choose_acquisition(candidates, looks, selection, clock, name)
@@ -155,6 +158,7 @@ def find_exam(
             for refused in list_refused_times([piece for stack in stacks for piece in stack])
         ),
         *assumed,
+        *filled,
         *_describe_turns(stacks),
         *of_values,
         *value_warnings([piece for stack in stacks for piece in stack]),
