@@ -544,3 +544,64 @@ def test_the_program_itself_reads_each_of_these_headers(tmp_path):
         code, said, images = imported(tmp_path / f"in{number}", run=mamamia)
         assert code == 0, said
         assert np.array_equal(values_in(images), values)
+
+
+def refused(folder, *options):
+    code, said, _ = imported(folder, *options)
+    assert code == 1, said
+    return said
+
+
+@pytest.mark.filterwarnings("ignore:Invalid value for VR")
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("SeriesNumber", "77x.31", "expected a whole number as SeriesNumber of"),
+    ("ImagePositionPatient", ["-70,077", "0", "0"], "as ImagePositionPatient of"),
+    ("PixelSpacing", ["0,5", "0,5"], "as PixelSpacing of"),
+])  # fmt: skip
+def test_what_is_no_number_is_named_by_its_element(tmp_path, name, value, words):
+    exam(tmp_path / "in")
+    for file in (tmp_path / "in").iterdir():
+        image = pydicom.dcmread(file)
+        image[name] = pydicom.DataElement(
+            name, "LO", value if isinstance(value, str) else "\\".join(value),
+            already_converted=True,
+        )  # fmt: skip
+        image.save_as(file)
+        raw = file.read_bytes()
+        tag = pydicom.datadict.tag_for_keyword(name)
+        head = (tag >> 16).to_bytes(2, "little") + (tag & 0xFFFF).to_bytes(2, "little")
+        vr = pydicom.datadict.dictionary_VR(tag).encode()
+        file.write_bytes(raw.replace(head + b"LO", head + vr))
+    assert words in refused(tmp_path / "in")
+
+
+def test_no_way_is_offered_that_leaves_out_every_file(tmp_path):
+    exam(tmp_path / "in", SeriesInstanceUID="")
+    said = refused(tmp_path / "in")
+    assert ("SeriesInstanceUID" in said, "--leave-out" in said) == (True, False), said
+
+
+def test_a_date_of_the_year_1_is_none_that_can_be_shifted(tmp_path):
+    exam(tmp_path / "in", AcquisitionDate="00010101", StudyDate="00010101")
+    code, said, images = imported(tmp_path / "in", "--dates", "shift")
+    assert (code, len(images), "date_shifted" in said) == (0, 4, False), said
+
+
+def test_a_table_that_moved_between_phases_is_no_doubled_slice(tmp_path):
+    exam(tmp_path / "in", ImagePositionPatient=lambda k, z: [0, 0, 3 * z + 1.5 * (k == 2)])
+    said = refused(tmp_path / "in")
+    assert "10 of them 1 times and 10 of them 3 times, as where the table moved" in said
+
+
+def test_dark_values_that_viewers_show_bright_are_named(tmp_path):
+    values = exam(tmp_path / "in", PhotometricInterpretation="MONOCHROME1")
+    code, said, images = imported(tmp_path / "in")
+    assert (code, "PhotometricInterpretation is MONOCHROME1 in 40 of 40" in said) == (0, True)
+    assert np.array_equal(values_in(images), values)
+
+
+def test_a_long_gap_is_compared_with_the_others(tmp_path):
+    times = ("100000", "100130", "103130", "103300")
+    exam(tmp_path / "in", AcquisitionTime=lambda k, _: times[k])
+    _, said, _ = imported(tmp_path / "in")
+    assert "there are 1800 s between phase 1 and phase 2, and usually 90 s" in said

@@ -207,14 +207,33 @@ def needed(path: Path, header: Any, name: str) -> Any:
 
 def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]:
     """Return an element of `count` finite numbers, or raise `FormatError`."""
-    value = needed(path, header, name)
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    values = tuple(float(v) for v in value) if is_list else (float(value),)
+    try:
+        value = needed(path, header, name)
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        values = tuple(float(v) for v in value) if is_list else (float(value),)
+    except FormatError:
+        raise
+    except DAMAGED as error:
+        raise FormatError(
+            f"expected {count} numbers, with a dot, as {name} of {path}, but {error}: export the "
+            "series again"
+        ) from error
     if len(values) != count or not all(map(math.isfinite, values)):
         raise FormatError(
             f"expected {count} numbers as {name} of {path}, got {values}: export the series again"
         )
     return values
+
+
+def optional_whole(path: Path, header: Any, name: str) -> int | None:
+    """Return an element as a whole number, None where it is missing; else raise `FormatError`."""
+    try:
+        value = header.get(name)
+        return None if value is None or value == "" else int(value)
+    except DAMAGED as error:
+        raise FormatError(
+            f"expected a whole number as {name} of {path}, but {error}: export the series again"
+        ) from error
 
 
 def optional_number(header: Any, name: Any) -> float | None:

@@ -17,6 +17,7 @@ from napari_mamamia.io.dicom.elements import (
     numbers,
     open_dicom,
     optional_number,
+    optional_whole,
     require_room,
     scaling_of,
     shape_of,
@@ -336,13 +337,12 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
         ahead = 0  # two values change places in each word, or not: pydicom knows
-    number = content.get("SeriesNumber")
     return Header(
         file=path,
         study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
         series_uid=intern(str(needed(path, content, "SeriesInstanceUID"))),
         instance_uid=str(content.get("SOPInstanceUID") or ""),
-        series_number=None if number is None or number == "" else int(number),
+        series_number=optional_whole(path, content, "SeriesNumber"),
         description=intern(str(content.get("SeriesDescription") or "")),
         manufacturer=intern(str(content.get("Manufacturer") or "")),
         transfer_syntax=intern(syntax),
@@ -357,6 +357,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
         positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
         images=int(optional_number(content, "ImagesInAcquisition") or 0),
+        photometric=intern(str(content.get("PhotometricInterpretation") or "")),
     )
 
 

@@ -87,6 +87,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00200105: ("NumberOfTemporalPositions", b"IS", decode_texts),
     0x00200110: ("TemporalResolution", b"DS", decode_texts),
     0x00280002: ("SamplesPerPixel", b"US", _US),
+    0x00280004: ("PhotometricInterpretation", b"CS", decode_text),
     0x00280008: ("NumberOfFrames", b"IS", decode_texts),
     0x00280010: ("Rows", b"US", _US),
     0x00280011: ("Columns", b"US", _US),

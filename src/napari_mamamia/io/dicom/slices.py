@@ -43,7 +43,8 @@ class Header:
     no text of ours. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight.
     `unused_bits` are the high bits of each value that are not part of it; `has_bit_overlays`
     whether the header puts overlays there.
-    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told.
+    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told;
+    `photometric` is PhotometricInterpretation.
     """
 
     file: Path
@@ -63,6 +64,7 @@ class Header:
     frame_of_reference: str = ""
     positions: int = 0
     images: int = 0
+    photometric: str = ""
 
     @property
     def series_name(self) -> str:

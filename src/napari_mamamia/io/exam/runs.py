@@ -122,8 +122,8 @@ def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually {usual:g} s: "
-        "is a phase missing there, or taken later?"
+        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually "
+        f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: is a phase missing there, or taken later?"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )

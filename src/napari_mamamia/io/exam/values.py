@@ -50,6 +50,13 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
             f"{len(slices)} slices), was not applied: the scale of the values is not that of "
             "other exams"
         )
+    n_dark = sum(p.header.photometric == "MONOCHROME1" for p in slices)
+    if n_dark:
+        notes.append(
+            f"PhotometricInterpretation is MONOCHROME1 in {n_dark} of {len(slices)} slices, which "
+            "viewers show with high values dark: the values there are the stored ones; check that "
+            "what enhances rises in them"
+        )
     n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
