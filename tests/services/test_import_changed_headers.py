@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import nibabel
 import numpy as np
 import pytest
+from tests import dicom_protocols as protocols
 from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
@@ -605,3 +606,16 @@ def test_a_long_gap_is_compared_with_the_others(tmp_path):
     exam(tmp_path / "in", AcquisitionTime=lambda k, _: times[k])
     _, said, _ = imported(tmp_path / "in")
     assert "there are 1800 s between phase 1 and phase 2, and usually 90 s" in said
+
+
+@pytest.mark.parametrize(("factor", "is_named"), [(1, False), (1.35, True), (2, True)])
+def test_air_and_body_that_are_brighter_alike_after_phase_0_are_named(tmp_path, factor, is_named):
+    def values(k):
+        rng = np.random.default_rng([3, k])
+        air = np.hypot(*rng.normal(0, 6, (2, *protocols.SHAPE)))
+        own = np.hypot(protocols.volume(k), air)
+        return np.rint(own * (factor if k else 1)).astype(np.int16)
+
+    protocols.dynamic(tmp_path / "in", values=values)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "as bright as phase 0 throughout, air and body" in said) == (0, is_named), said

@@ -34,7 +34,13 @@ from napari_mamamia.io.exam.inconsistencies import (
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.questions import or_named
-from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
+from napari_mamamia.io.exam.runs import (
+    Run,
+    find_run,
+    gain_warnings,
+    gap_warnings,
+    lost_pre_warnings,
+)
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 from napari_mamamia.io.exam.values import value_doubts, value_warnings
@@ -170,6 +176,7 @@ def find_exam(
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *_other_sequences(candidates.parts, chosen, selection),
+        *gain_warnings(stacks, looks),
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
         *loss_warnings(images, pieces, stacks),
