@@ -240,7 +240,7 @@ def test_a_scale_slope_without_creator_is_asked_about_where_it_matters(tmp_path,
         tmp_path / "in",
         lambda image, phase: image.add_new((0x2005, 0x100E), "FL", scales[phase]),
     )
-    code, said, images = imported(tmp_path / "in")
+    code, said, images = imported(tmp_path / "in", run=mamamia)
     if len(set(scales)) > 1:
         assert (code, "Philips' Scale Slope (2005,100E)" in said) == (1, True), said
         (way,) = ways_of(said)
@@ -253,7 +253,7 @@ def test_a_scale_slope_without_creator_is_asked_about_where_it_matters(tmp_path,
 def test_real_world_values_that_differ_between_phases_are_asked_about(tmp_path, slopes):
     values = exam(tmp_path / "in", RescaleSlope="2")
     change(tmp_path / "in", lambda image, phase: with_mapping(image, slopes[phase]))
-    code, said, _ = imported(tmp_path / "in")
+    code, said, _ = imported(tmp_path / "in", run=mamamia)
     assert (code, "RealWorldValueMappingSequence (slope" in said) == (1, True), said
     assert "receiver" not in said
     code, said, images = imported(tmp_path / "in", *ways_of(said)[-1].arguments)

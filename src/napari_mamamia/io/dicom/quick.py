@@ -112,6 +112,7 @@ _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes]
 }  # fmt: skip
 _PRIVATE_GROUPS: Final = frozenset(group for group, *_ in _PRIVATE)
 _CREATORS: Final = range(0x10, 0x100)
+_ODD_GROUP: Final = 0x10000
 _MAPPINGS: Final = frozenset({0x00283000, 0x00409096})
 """ModalityLUTSequence and RealWorldValueMappingSequence, which pydicom reads."""
 
@@ -209,7 +210,7 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
         if length == _UNDEFINED:
             at = _after_sequence(window, value_at, vr, is_explicit)
             continue
-        entry = _WANTED.get(tag) or _find_private(tag, values)
+        entry = _find_private(tag, values) if tag & _ODD_GROUP else _WANTED.get(tag)
         if entry is not None:
             name, known_vr, read = entry
             if vr not in {known_vr, b""}:
