@@ -17,7 +17,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.looks import Looks
@@ -390,14 +390,19 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     apart = [one for one in _OTHER_CLOCKS if _parts_all(one, volumes) and _tells_apart(one, timed)]
     if Clock.TEMPORAL_POSITION in apart:
         return
-    series = without.part.header.series_name
+    names = [
+        f"phase {v.stack[0].phase} of {v.part.header.series_name}".removeprefix(
+            f"phase {UNNUMBERED} of "
+        )
+        for v in (without, timed[0])
+    ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
     ways = [leave_out(some, every) for some in sets]
     ways += [f"--clock {one}" for one in apart]
     raise CaseError(
-        f"expected AcquisitionTime in all phases of {name}, but {series} lacks it and "
-        f"{timed[0].part.header.series_name} has it, so it may be computed from the others: leave "
+        f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
+        f"{names[1]} has it, so it may be computed from the others: leave "
         f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}"
         f"{in_brackets(*ways, use_series(every) if apart else '')}"
     )
