@@ -292,3 +292,88 @@ def test_midnight_without_a_date_in_a_time_zone_west_of_greenwich(tmp_path):
         AcquisitionDate=DYN["AcquisitionDate"],
     )
     assert imported(tmp_path)[0] == list(TIMES)
+
+
+def coarse(phases, digits=4):
+    """Return AcquisitionTime without seconds in some phases: minutes, or hours, alone."""
+    return lambda k, _: at(k)[:digits] if k in phases else at(k)
+
+
+MIXED = {
+    "the first phase": coarse((0,)),
+    "all but the first": coarse(range(1, 6)),
+    "an hour": coarse((0,), 2),
+    "minutes and hours": lambda k, _: at(k)[: 4 if k else 2],
+    "the last phase": coarse((5,)),
+    "half of each phase": lambda k, z: at(k)[:4] if z % 2 else at(k),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_time_without_seconds_beside_others_with_them_times_nothing(tmp_path, name):
+    dynamic(tmp_path / "in", AcquisitionTime=MIXED[name], AcquisitionDate="20200101",
+            ContentTime=None)  # fmt: skip
+    times, said = imported(tmp_path)
+    assert times == "unknown", said
+    assert "AcquisitionTime tells no seconds in" in said
+    assert "of 36 images" in said or "of 72 images" in said or "images and does in others" in said
+
+
+def test_the_next_exact_clock_times_phases_some_of_which_have_no_seconds(tmp_path):
+    dynamic(tmp_path / "in", AcquisitionTime=coarse((0,)), AcquisitionDate="20200101",
+            ContentTime=lambda k, _: at(k, START + 20), ContentDate="20200101")  # fmt: skip
+    times, said = imported(tmp_path)
+    assert times == [float(t) for t in TIMES], said
+    assert "AcquisitionTime tells no seconds in" in said
+
+
+def test_one_date_and_time_of_a_frame_without_seconds_times_nothing(tmp_path):
+    times = [f"20200101{at(k)[: 4 if k == 0 else None]}" for k in range(6)]
+    enhanced(tmp_path, times=times)
+    found, said = imported(tmp_path)
+    assert found == "unknown", said
+    assert "AcquisitionTime tells no seconds in" in said
+
+
+@pytest.mark.parametrize("value", [None, "", "0903"], ids=["missing", "empty", "minutes"])
+def test_one_image_without_a_time_takes_that_of_its_phase(tmp_path, value):
+    own = {"AcquisitionTime": lambda k, z: value if (k, z) == (2, 3) else at(k)}
+    dynamic(tmp_path / "in", ContentTime=lambda k, z: clock(TIMES[k] + z, START + 900), **own)
+    times, said = imported(tmp_path)
+    assert times == [float(t) for t in TIMES], said
+    assert "AcquisitionTime is missing in 1 image(s)" in said
+
+
+def test_one_frame_without_a_time_takes_that_of_its_phase(tmp_path):
+    seen = []
+
+    def change(groups, k):
+        if k == 2 and not seen:
+            seen.append(k)
+            del groups.FrameContentSequence[0].FrameAcquisitionDateTime
+
+    enhanced(tmp_path, change, times=[f"20200101{at(k)}" for k in range(6)])
+    times, said = imported(tmp_path)
+    assert times == [float(t) for t in TIMES], said
+    assert "AcquisitionTime is missing in 1 image(s)" in said
+
+
+def test_a_phase_without_acquisition_time_is_counted_by_temporal_positions(tmp_path):
+    dynamic(tmp_path / "in", AcquisitionTime=lambda k, _: None if k == 2 else at(k),
+            TemporalPositionIdentifier=lambda k, _: k + 1, TemporalResolution=75000,
+            ContentTime=None)  # fmt: skip
+    times, said = imported(tmp_path)
+    assert times == [float(t) for t in TIMES], said
+    assert "AcquisitionTime is missing in" in said
+
+
+@pytest.mark.parametrize("options", [("--clock", "ContentTime"), NAMED])
+def test_a_phase_without_acquisition_time_is_asked_about_and_both_ways_answer(tmp_path, options):
+    dynamic(tmp_path / "in", AcquisitionTime=lambda k, _: None if k == 2 else at(k),
+            ContentTime=lambda k, _: at(k, START + 20))  # fmt: skip
+    times, said = imported(tmp_path)
+    assert times is None
+    assert all(way in said for way in ("--clock ContentTime", "--use series=5")), said
+    times, said = imported(tmp_path, *options)
+    assert times == [float(t) for t in TIMES], said
+    assert "AcquisitionTime is missing in" in said

@@ -67,7 +67,7 @@ def picture_of(volume):
 
 
 def write_mosaic(
-    path, volume, *, fields=None, private=None, orientation=phantoms.AXIAL, **elements
+    path, volume, *, fields=None, private=None, orientation=phantoms.AXIAL, renamed=str, **elements
 ):
     """Write one mosaic file; the slices go along the normal unless `fields` says otherwise."""
     normal = np.cross(orientation[:3], orientation[3:])
@@ -80,11 +80,11 @@ def write_mosaic(
     header = csa_header(**{name: value for name, value in told.items() if value is not None})
 
     def add_private(image):
-        csa = image.private_block(0x0029, "SIEMENS CSA HEADER", create=True)
+        csa = image.private_block(0x0029, renamed("SIEMENS CSA HEADER"), create=True)
         csa.add_new(0x08, "CS", "IMAGE NUM 4")
         csa.add_new(0x10, "OB", header)
         if private is not None:
-            own = image.private_block(0x0019, "SIEMENS MR HEADER", create=True)
+            own = image.private_block(0x0019, renamed("SIEMENS MR HEADER"), create=True)
             own.add_new(0x0A, "US", private)
 
     phantoms.write_image(
@@ -101,6 +101,21 @@ def write_mosaic(
         },
     )
     return volume
+
+
+def test_creators_in_other_letters_and_blocks_tell_a_mosaic_too(tmp_path):
+    values = write_exam(tmp_path / "in", private=7, renamed=lambda name: f" {name.title()} ")
+    for file in (tmp_path / "in").iterdir():
+        image = pydicom.dcmread(file)
+        for group, number in ((0x0029, 0x10), (0x0019, 0x0A)):
+            element = image[group, 0x1000 | number]
+            image.add_new((group, 0x99), "LO", image[group, 0x10].value)
+            image.add_new((group, 0x9900 | number), element.VR, element.value)
+            image[group, 0x10].value = "SOMEBODY ELSE"
+            element.value = b"no CSA header" if number == 0x10 else 5
+        image.save_as(file)
+    exam = exam_of(tmp_path / "in")
+    assert (len(exam.stacks), len(exam.stacks[0])) == values.shape[:2]
 
 
 def slices_of(n, seed=0):

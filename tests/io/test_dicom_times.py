@@ -104,7 +104,8 @@ SECOND_OF_2020 = 737425 * 86400  # date(2020, 1, 1).toordinal() is 737425
     [
         ("20200101090007", (NINE + 7, None)),
         ("20200101090007.5", (NINE + 7.5, None)),
-        ("2020010109", (NINE, None)),
+        ("2020010109", (NINE, None, 3600.0)),
+        ("202001010900", (NINE, None, 60.0)),
         ("20200101090007+0100", (NINE + 7, 3600)),
         ("20200101090007.25-0330", (NINE + 7.25, -12600)),
         *((wrong, None) for wrong in (
@@ -115,7 +116,7 @@ SECOND_OF_2020 = 737425 * 86400  # date(2020, 1, 1).toordinal() is 737425
     ],
 )  # fmt: skip
 def test_a_date_and_time_are_one_value_with_its_time_zone(value, moment):
-    expected = moment and Moment(SECOND_OF_2020 + moment[0], moment[1])
+    expected = moment and Moment(SECOND_OF_2020 + moment[0], *moment[1:])
     assert read_date_time(value) == expected
 
 

@@ -28,9 +28,11 @@ def header(path, duration=None, **values):
     made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID = generate_uid()
     for name, value in values.items():
         setattr(made, name, value)
-    if duration is not None:
-        made.add_new((0x0019, 0x0010), "LO", "GEMS_ACQU_01")
-        made.add_new((0x0019, 0x105A), "FL", duration)
+    if duration is not None:  # in a block of its own: PS3.5, 7.8
+        made.add_new((0x0019, 0x0010), "LO", "SOMEBODY ELSE")
+        made.add_new((0x0019, 0x105A), "FL", 12.0)
+        made.add_new((0x0019, 0x0023), "LO", "gems_acqu_01")
+        made.add_new((0x0019, 0x235A), "FL", duration)
     made.save_as(path, enforce_file_format=True)
     return path
 

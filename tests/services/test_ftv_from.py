@@ -61,7 +61,10 @@ def test_an_omitted_box_is_left_out(small_data_set, tmp_path):
     inside = region((ends[0] + ends[1]) / 2 + (0.4, 0.4, 0), [5.6, 5.6, 7.0])
     regions = [inside, region(centre, half, is_inside=False)]
     thresholds = {k: v for k, v in THRESHOLDS.items() if k != "pre_contrast_threshold"}
-    make_seg(small_data_set, tmp_path / "s.dcm", regions=regions, thresholds=thresholds)
+    name = " ucsf birp private creator 011710XX"  # as an archive may write it
+    make_seg(
+        small_data_set, tmp_path / "s.dcm", regions=regions, thresholds=thresholds, creator=name
+    )
     done = typed(
         "kinetics", small_data_set, "--ftv-from", tmp_path / "s.dcm", "--out", tmp_path / "o"
     )

@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import nibabel
 import numpy as np
 import pytest
+from tests import dicom_protocols as protocols
 from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
@@ -170,6 +171,132 @@ def test_a_scale_slope_of_philips_that_is_0_is_passed_over(tmp_path, scale, resc
     code, said, images = imported(tmp_path / "in")
     assert (code, words in said) == (0, True), said
     assert np.array_equal(values_in(images), factor * values)
+
+
+def change(folder, then):
+    """Change each file of a folder: `then` gets its data set and the number of its phase."""
+    for file in sorted(folder.iterdir()):
+        image = pydicom.dcmread(file)
+        then(image, int(file.name.split("_")[1]))
+        image.save_as(file)
+
+
+def with_mapping(image, slope, intercept=0.0):
+    image.RealWorldValueMappingSequence = [
+        phantoms.item(RealWorldValueSlope=slope, RealWorldValueIntercept=intercept)
+    ]
+
+
+@pytest.mark.parametrize("by_pydicom", [False, True], ids=["quick", "pydicom"])
+@pytest.mark.parametrize(("creator", "block"), [
+    ("Philips MR Imaging DD 001", 0x11), ("Philips MR Imaging DD 001", 0xFF),
+    ("PHILIPS MR IMAGING DD 001", 0x10), (" Philips MR  Imaging DD 001 ", 0x20),
+])  # fmt: skip
+def test_philips_scale_slope_counts_in_any_block_of_its_creator(
+    tmp_path, creator, block, by_pydicom
+):
+    scales = (0.5, 0.25, 0.125, 0.5)
+    values = exam(tmp_path / "in", RescaleSlope="4")
+
+    def then(image, phase):
+        if block != 0x10:  # another one's element of the same number does not count
+            image.add_new((0x2005, 0x10), "LO", "Philips MR Imaging DD 002")
+            image.add_new((0x2005, 0x100E), "FL", 99.0)
+        image.add_new((0x2005, block), "LO", creator)
+        image.add_new((0x2005, block << 8 | 0x0E), "FL", scales[phase])
+        if by_pydicom:
+            with_mapping(image, 4.0)
+
+    change(tmp_path / "in", then)
+    code, said, images = imported(tmp_path / "in", "--use", "series=1")
+    assert (code, "scaled by Philips (2005,100E)" in said) == (0, True), said
+    assert np.array_equal(values_in(images), values / np.reshape(scales, (4, 1, 1, 1)))
+
+
+@pytest.mark.parametrize(("group", "creator", "number", "vr", "value"), [
+    (0x2005, "PHILIPS MR IMAGING DD 001", 0x11, "CS", "P"),
+    (0x0043, "gems_parm_01 ", 0x2F, "SS", 1),
+])  # fmt: skip
+def test_private_elements_say_phase_images_in_any_block(
+    tmp_path, group, creator, number, vr, value
+):
+    exam(tmp_path / "in" / "a")
+    exam(tmp_path / "in" / "b", SeriesNumber=2, SeriesInstanceUID="2.25.77",
+         SOPInstanceUID=lambda k, z: f"2.25.9.{k}.{z}")  # fmt: skip
+
+    def then(image, _):
+        image.add_new((group, 0x42), "LO", creator)
+        image.add_new((group, 0x4200 | number), vr, value)
+
+    change(tmp_path / "in" / "b", then)
+    code, said, _ = imported(tmp_path / "in", "--dry-run")
+    assert (code, "phase image" in said) == (0, True), said
+
+
+@pytest.mark.parametrize("scales", [(0.5, 0.5, 0.5, 0.5), (0.5, 0.55, 0.5, 0.5)], ids=str)
+def test_a_scale_slope_without_creator_is_asked_about_where_it_matters(tmp_path, scales):
+    values = exam(tmp_path / "in", RescaleSlope="4")
+    change(
+        tmp_path / "in",
+        lambda image, phase: image.add_new((0x2005, 0x100E), "FL", scales[phase]),
+    )
+    code, said, images = imported(tmp_path / "in", run=mamamia)
+    if len(set(scales)) > 1:
+        assert (code, "Philips' Scale Slope (2005,100E)" in said) == (1, True), said
+        (way,) = ways_of(said)
+        code, said, images = imported(tmp_path / "in", *way.arguments)
+    assert (code, "does not name its creator" in said) == (0, True), said
+    assert np.array_equal(values_in(images), 4 * values)
+
+
+@pytest.mark.parametrize("slopes", [(1, 0.5, 1, 1), (2, 2.2, 2, 2)], ids=str)
+def test_real_world_values_that_differ_between_phases_are_asked_about(tmp_path, slopes):
+    values = exam(tmp_path / "in", RescaleSlope="2")
+    change(tmp_path / "in", lambda image, phase: with_mapping(image, slopes[phase]))
+    code, said, _ = imported(tmp_path / "in", run=mamamia)
+    assert (code, "RealWorldValueMappingSequence (slope" in said) == (1, True), said
+    assert "receiver" not in said
+    code, said, images = imported(tmp_path / "in", *ways_of(said)[-1].arguments)
+    assert (code, "RealWorldValueMappingSequence" in said) == (0, True), said
+    assert np.array_equal(values_in(images), 2 * values)
+
+
+@pytest.mark.parametrize(("slope", "is_named"), [(2, False), (1, True), (7, True)])
+def test_one_real_world_mapping_is_named_where_it_is_another_one(tmp_path, slope, is_named):
+    exam(tmp_path / "in", RescaleSlope="2")
+    change(tmp_path / "in", lambda image, phase: with_mapping(image, slope))
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "RealWorldValueMappingSequence" in said) == (0, is_named), said
+
+
+@pytest.mark.parametrize("odd", [None, 1])
+def test_tables_of_the_modality_are_named_or_asked_about(tmp_path, odd):
+    exam(tmp_path / "in")
+
+    def then(image, phase):
+        if odd in (None, phase):
+            table = phantoms.item(ModalityLUTType="US", LUTDescriptor=[4, 0, 16])
+            table.add_new("LUTData", "US", [0, 9, 8, 7])
+            image.ModalityLUTSequence = [table]
+
+    change(tmp_path / "in", then)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "ModalityLUTSequence" in said) == (int(odd is not None), True), said
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_real_world_values_of_frames_are_asked_about(tmp_path, is_shared):
+    volumes = np.stack([phantoms.dce_values(k) for k in range(3)])
+    times = [f"202003101000{10 * k:02d}" for k in range(3)]
+
+    def scale(groups, time):
+        slope = 0.5 if time == 1 or is_shared else 1
+        own = phantoms.item(RealWorldValueSlope=slope, RealWorldValueIntercept=0)
+        groups.RealWorldValueMappingSequence = [own]
+
+    phantoms.write_enhanced(tmp_path / "in" / "a.dcm", volumes, times, frame=scale)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "RealWorldValueMappingSequence" in said) == (int(not is_shared), True), said
 
 
 @pytest.mark.parametrize("slope", [0, 3])
@@ -418,3 +545,77 @@ def test_the_program_itself_reads_each_of_these_headers(tmp_path):
         code, said, images = imported(tmp_path / f"in{number}", run=mamamia)
         assert code == 0, said
         assert np.array_equal(values_in(images), values)
+
+
+def refused(folder, *options):
+    code, said, _ = imported(folder, *options)
+    assert code == 1, said
+    return said
+
+
+@pytest.mark.filterwarnings("ignore:Invalid value for VR")
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("SeriesNumber", "77x.31", "expected a whole number as SeriesNumber of"),
+    ("ImagePositionPatient", ["-70,077", "0", "0"], "as ImagePositionPatient of"),
+    ("PixelSpacing", ["0,5", "0,5"], "as PixelSpacing of"),
+])  # fmt: skip
+def test_what_is_no_number_is_named_by_its_element(tmp_path, name, value, words):
+    exam(tmp_path / "in")
+    for file in (tmp_path / "in").iterdir():
+        image = pydicom.dcmread(file)
+        image[name] = pydicom.DataElement(
+            name, "LO", value if isinstance(value, str) else "\\".join(value),
+            already_converted=True,
+        )  # fmt: skip
+        image.save_as(file)
+        raw = file.read_bytes()
+        tag = pydicom.datadict.tag_for_keyword(name)
+        head = (tag >> 16).to_bytes(2, "little") + (tag & 0xFFFF).to_bytes(2, "little")
+        vr = pydicom.datadict.dictionary_VR(tag).encode()
+        file.write_bytes(raw.replace(head + b"LO", head + vr))
+    assert words in refused(tmp_path / "in")
+
+
+def test_no_way_is_offered_that_leaves_out_every_file(tmp_path):
+    exam(tmp_path / "in", SeriesInstanceUID="")
+    said = refused(tmp_path / "in")
+    assert ("SeriesInstanceUID" in said, "--leave-out" in said) == (True, False), said
+
+
+def test_a_date_of_the_year_1_is_none_that_can_be_shifted(tmp_path):
+    exam(tmp_path / "in", AcquisitionDate="00010101", StudyDate="00010101")
+    code, said, images = imported(tmp_path / "in", "--dates", "shift")
+    assert (code, len(images), "date_shifted" in said) == (0, 4, False), said
+
+
+def test_a_table_that_moved_between_phases_is_no_doubled_slice(tmp_path):
+    exam(tmp_path / "in", ImagePositionPatient=lambda k, z: [0, 0, 3 * z + 1.5 * (k == 2)])
+    said = refused(tmp_path / "in")
+    assert "10 of them 1 times and 10 of them 3 times, as where the table moved" in said
+
+
+def test_dark_values_that_viewers_show_bright_are_named(tmp_path):
+    values = exam(tmp_path / "in", PhotometricInterpretation="MONOCHROME1")
+    code, said, images = imported(tmp_path / "in")
+    assert (code, "PhotometricInterpretation is MONOCHROME1 in 40 of 40" in said) == (0, True)
+    assert np.array_equal(values_in(images), values)
+
+
+def test_a_long_gap_is_compared_with_the_others(tmp_path):
+    times = ("100000", "100130", "103130", "103300")
+    exam(tmp_path / "in", AcquisitionTime=lambda k, _: times[k])
+    _, said, _ = imported(tmp_path / "in")
+    assert "there are 1800 s between phase 1 and phase 2, and usually 90 s" in said
+
+
+@pytest.mark.parametrize(("factor", "is_named"), [(1, False), (1.35, True), (2, True)])
+def test_air_and_body_that_are_brighter_alike_after_phase_0_are_named(tmp_path, factor, is_named):
+    def values(k):
+        rng = np.random.default_rng([3, k])
+        air = np.hypot(*rng.normal(0, 6, (2, *protocols.SHAPE)))
+        own = np.hypot(protocols.volume(k), air)
+        return np.rint(own * (factor if k else 1)).astype(np.int16)
+
+    protocols.dynamic(tmp_path / "in", values=values)
+    code, said, _ = imported(tmp_path / "in")
+    assert (code, "as bright as phase 0 throughout, air and body" in said) == (0, is_named), said

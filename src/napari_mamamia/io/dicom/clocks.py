@@ -16,12 +16,15 @@ from napari_mamamia.io.dicom.slices import (
     REFERENCE_TIME,
     RESOLUTION,
     Slice,
+    unit_of,
 )
 from napari_mamamia.io.dicom.trust import (
     add_refused_times,
     earliest,
+    find_units_s,
     least_making_s,
     list_refused_times,
+    partial_warnings,
     too_late,
     without_acquisition_time,
 )
@@ -168,7 +171,7 @@ def _judge_clocks(
         slices = without_acquisition_time(slices)
     verdicts = tuple(judge(clock, slices, n_times) for clock in Clock)
     if not late:
-        return slices, verdicts, []
+        return slices, verdicts, partial_warnings(slices)
     message = f"{Clock.ACQUISITION_TIME} is {late}"
     return (
         slices,
@@ -193,7 +196,12 @@ def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     ranked = np.take_along_axis(values, order, axis=1)
     if np.any(np.diff(ranked, axis=1) == 0):
         return _judge_tie(clock, ranked, order, slices)
-    follow = bool(np.all(ranked[:, :-1].max(axis=0) < ranked[:, 1:].min(axis=0)))
+    latest = ranked
+    if len(find_units_s(clock, slices)) > 1:  # a value without seconds is anywhere in its minute
+        units = [image.clocks.get(unit_of(clock), 0.0) for image in slices]
+        own_units = np.take_along_axis(np.reshape(units, values.shape), order, axis=1)
+        latest = ranked + own_units
+    follow = bool(np.all(latest[:, :-1].max(axis=0) < ranked[:, 1:].min(axis=0)))
     if not follow and not (clock is Clock.INSTANCE_NUMBER and _place_by_place(ranked)):
         return Verdict(clock, _NONE, "its stacks overlap in time")
     stacks = (order + np.arange(len(order))[:, None] * n_times).T
@@ -284,6 +292,8 @@ def _find_times(
     """Return seconds since phase 0, and the element that gives them."""
     clock_names = [clock.value] if clock in _IN_SECONDS else []
     for name in dict.fromkeys((*clock_names, *_TIMING)):
+        if len(find_units_s(name, slices)) > 1:
+            continue
         starts = [earliest(name, slices, stack) for stack in stacks]
         seconds = [start for start in starts if start is not None]
         if len(seconds) < len(starts) or not all(a < b for a, b in pairwise(seconds)):

@@ -6,28 +6,28 @@ import re
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
+from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.files.foreign import explained, open_bounded
 
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
                   IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
 """What pydicom raises where a file is damaged or of a kind that it cannot read."""
 
-PHILIPS_CREATOR: Final = (0x2005, 0x0010)
-PHILIPS_SCALE_SLOPE: Final = (0x2005, 0x100E)
-PHILIPS_DYNAMIC_TIME: Final = (0x2005, 0x10A0)
-"""Elements of the private block "Philips MR Imaging DD 001". Source: for the slope, Chenevert (see
-`scaling_of`); for the time, seen in dcm_qa_philips, where it counts 0, 2, 4 s at TR 2 s."""
-PHILIPS_TAGS: Final = (PHILIPS_CREATOR, PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME)
+PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x0E, "FL")
+PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
+"""Source: for the slope, Chenevert (see `scaling_of`); for the time, seen in dcm_qa_philips, where
+it counts 0, 2, 4 s at TR 2 s."""
+NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
+"""Where the slope lies when the creator of its block was taken away."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
-_PHILIPS_BLOCK: Final = "Philips MR Imaging DD 001"
 _MOST_ROWS: Final = 65535
 """Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
@@ -39,6 +39,8 @@ _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
 _SLOPES: Final = (1e-10, 1e10)
 """Slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps 1e-6."""
 _LUT: Final = ("RescaleSlope", "RescaleIntercept")
+_SAME_MAP: Final = 1e-4
+"""Two mappings are one within this share: RescaleSlope has few digits, others are of 64 bits."""
 _WHOLE: Final = 2**24
 """float32 holds all whole numbers up to this one."""
 _NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
@@ -68,13 +70,18 @@ class Scaling:
     """How stored values become the quantity: ``stored * slope + intercept``.
 
     `source` names the elements that say so, "" where there are none. `fault` names the elements
-    and values that are no calibration and were passed over, "" where there are none.
+    and values that are no calibration and were passed over, "" where there are none. `nameless` is
+    a number that would be Philips' Scale Slope, did its block name its creator. `unused` names
+    another mapping to a quantity that the image has and that is not applied, "" where there is none
+    or it says the same.
     """
 
     slope: float = 1.0
     intercept: float = 0.0
     source: str = ""
     fault: str = ""
+    nameless: float | None = None
+    unused: str = ""
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -200,9 +207,17 @@ def needed(path: Path, header: Any, name: str) -> Any:
 
 def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]:
     """Return an element of `count` finite numbers, or raise `FormatError`."""
-    value = needed(path, header, name)
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    values = tuple(float(v) for v in value) if is_list else (float(value),)
+    try:
+        value = needed(path, header, name)
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        values = tuple(float(v) for v in value) if is_list else (float(value),)
+    except FormatError:
+        raise
+    except DAMAGED as error:
+        raise FormatError(
+            f"expected {count} numbers, with a dot, as {name} of {path}, but {error}: export the "
+            "series again"
+        ) from error
     if len(values) != count or not all(map(math.isfinite, values)):
         raise FormatError(
             f"expected {count} numbers as {name} of {path}, got {values}: export the series again"
@@ -210,11 +225,21 @@ def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]
     return values
 
 
-def optional_number(header: Any, name: Any) -> float | None:
-    """Return an element (by keyword or tag) as a number, None where it is missing or no number."""
+def optional_whole(path: Path, header: Any, name: str) -> int | None:
+    """Return an element as a whole number, None where it is missing; else raise `FormatError`."""
     try:
         value = header.get(name)
-        value = getattr(value, "value", value)
+        return None if value is None or value == "" else int(value)
+    except DAMAGED as error:
+        raise FormatError(
+            f"expected a whole number as {name} of {path}, but {error}: export the series again"
+        ) from error
+
+
+def optional_number(header: Any, name: Any) -> float | None:
+    """Return an element by keyword, tag or creator as a number, None where it is none."""
+    try:
+        value = read_value(header, name)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
             value = value[0]
         number = float(value)
@@ -292,7 +317,7 @@ def has_bit_overlays(header: Any) -> bool:
     return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
-def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
+def scaling_of(header: Any, whole: Any | None = None, mappings: Sequence[Any] = ()) -> Scaling:
     """Return the scaling to the quantity.
 
     The Modality LUT (RescaleSlope RS, RescaleIntercept RI) where there is one. Where Philips' own
@@ -309,26 +334,69 @@ def scaling_of(header: Any, whole: Any | None = None) -> Scaling:
         Data set that holds the Modality LUT (of an enhanced file, its functional group).
     whole
         Data set that holds the private element; `header` without it.
+    mappings
+        Items of an enhanced file's RealWorldValueMappingSequence; those of `header` without it.
     """
+    scaling = _scaling_by_elements(header, header if whole is None else whole)
+    maps = mappings or header.get("RealWorldValueMappingSequence") or ()
+    tables = header.get("ModalityLUTSequence") or ()
+    return replace(scaling, unused=_find_unused(header, scaling, maps, tables))
+
+
+def _scaling_by_elements(header: Any, place: Any) -> Scaling:
     slope, intercept = (_find_value(header, name) for name in _LUT)
     rescale = 1.0 if slope is None else _read_number(slope)
     offset = 0.0 if intercept is None else _read_number(intercept)
     is_lut = _is_calibration(rescale, offset)
-    place = header if whole is None else whole
-    private = _find_value(place, PHILIPS_SCALE_SLOPE) if _is_philips(place) else None
+    private = _find_value(place, PHILIPS_SCALE_SLOPE)
     if private is not None:
         scale = _read_number(private) or math.nan
         # Without RI the signal is stored / SS, whatever RS is.
         shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
         if _is_calibration(1.0 / scale, shift):
             return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
+    nameless = None if private is not None else optional_number(place, NAMELESS_SCALE_SLOPE)
+    if nameless is not None and not (nameless > 0 and _is_calibration(1.0 / nameless, 0.0)):
+        nameless = None
     there = [(n, v) for n, v in zip(_LUT, (slope, intercept), strict=True) if v is not None]
     if not is_lut:
         faults = there if _is_calibration(rescale, 0.0) else there[:1]
-        return Scaling(fault=" and ".join(f"{name} {_show_value(value)}" for name, value in faults))
+        text = " and ".join(f"{name} {_show_value(value)}" for name, value in faults)
+        return Scaling(fault=text, nameless=nameless)
     source = there[0][0] if there else ""
     fault = "" if private is None else f"Philips (2005,100E) {_show_value(private)}"
-    return Scaling(rescale, offset, source, fault)
+    return Scaling(rescale, offset, source, fault, nameless)
+
+
+def _find_unused(header: Any, scaling: Scaling, maps: Sequence[Any], tables: Sequence[Any]) -> str:
+    """Return which mapping is not applied; one that repeats what the Modality LUT says is none."""
+    if tables:
+        values = read_value(tables[0], "LUTData")
+        data = values if isinstance(values, bytes) else str(values).encode()
+        return f"ModalityLUTSequence (table {zlib.crc32(data):08x})"
+    if not maps:
+        return ""
+    told = [
+        tuple(optional_number(item, f"RealWorldValue{name}") for name in ("Slope", "Intercept"))
+        for item in maps
+    ]
+    slope, intercept = (optional_number(header, name) for name in _LUT)
+    known = [scaling.pair, (1.0 if slope is None else slope, intercept or 0.0)]
+    if any(_is_same_map(mapping, other) for mapping in told for other in known):
+        return ""
+    slope, intercept = told[0]
+    if slope is None:
+        return "RealWorldValueMappingSequence (a table)"
+    return f"RealWorldValueMappingSequence (slope {slope:g}, intercept {intercept or 0.0:g})"
+
+
+def _is_same_map(told: tuple[float | None, ...], other: tuple[float, float]) -> bool:
+    slope, intercept = told
+    if slope is None:
+        return False
+    return math.isclose(slope, other[0], rel_tol=_SAME_MAP) and math.isclose(
+        intercept or 0.0, other[1], rel_tol=_SAME_MAP, abs_tol=_SAME_MAP * abs(other[0])
+    )
 
 
 def _is_calibration(slope: float, intercept: float) -> bool:
@@ -337,12 +405,11 @@ def _is_calibration(slope: float, intercept: float) -> bool:
 
 
 def _find_value(header: Any, name: Any) -> Any:
-    """Return the value of an element (by keyword or tag) as it is, None where it is empty."""
+    """Return the value of an element as it is, None where it is empty."""
     try:
-        value = header.get(name)
+        value = read_value(header, name)
     except DAMAGED:
         return math.nan
-    value = getattr(value, "value", value)
     return None if value is None or value == "" else value
 
 
@@ -357,13 +424,3 @@ def _show_value(value: Any) -> str:
     """Return a number as it stands in the header; words may be anything, and are not repeated."""
     text = str(value)
     return text if _NUMBER.fullmatch(text) else "(no number)"
-
-
-def philips_time_s(header: Any) -> float | None:
-    """Return Philips' own begin of the dynamic scan in seconds, None where it is not told."""
-    return optional_number(header, PHILIPS_DYNAMIC_TIME) if _is_philips(header) else None
-
-
-def _is_philips(header: Any) -> bool:
-    creator = header.get(PHILIPS_CREATOR)
-    return str(getattr(creator, "value", creator)) == _PHILIPS_BLOCK

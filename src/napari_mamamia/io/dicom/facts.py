@@ -202,13 +202,15 @@ def remapped_uid(uid: str, secret: bytes) -> str:
 
 def _shifted_date(header: Any, secret: bytes) -> str:
     """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
-    days = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
-    exam = next((day for day in days if day), None)
+    told = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
+    exam = next((day for day in told if day), None)
     if exam is None:
         return ""
     patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
     digest = hmac.new(secret, f"date {patient}".encode(), hashlib.sha256).digest()
-    return (exam - timedelta(days=1 + int.from_bytes(digest[:4], "big") % _DAYS)).isoformat()
+    days = 1 + int.from_bytes(digest[:4], "big") % _DAYS
+    # No earlier day is before the first one: a year 1 was written in place of the exam's.
+    return (exam - timedelta(days=days)).isoformat() if days < exam.toordinal() else ""
 
 
 def _with_groups(header: Any) -> list[Any]:

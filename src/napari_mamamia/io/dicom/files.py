@@ -83,10 +83,8 @@ def require_readable(study: Study) -> None:
         return
     more = len(study.damaged) - 1
     others = f" ({more} more such file(s) lie there)" if more else ""
-    raise FormatError(
-        f"{study.damaged[0].reason}{others}; or import what can be read without them "
-        "(--leave-out role=unreadable)"
-    )
+    way = "; or import what can be read without them (--leave-out role=unreadable)"
+    raise FormatError(f"{study.damaged[0].reason}{others}{way * any(map(bool, study.headers))}")
 
 
 @reads("readable DICOM files", "export the series again")

@@ -1,5 +1,6 @@
 """Headers of DICOM files -> planes, or what a file is instead."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
@@ -10,14 +11,13 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import (
     DAMAGED,
-    OVERLAY_TAGS,
-    PHILIPS_TAGS,
+    PHILIPS_DYNAMIC_TIME,
     has_bit_overlays,
     needed,
     numbers,
     open_dicom,
     optional_number,
-    philips_time_s,
+    optional_whole,
     require_room,
     scaling_of,
     shape_of,
@@ -25,8 +25,9 @@ from napari_mamamia.io.dicom.elements import (
     stored_type,
     unused_bits,
 )
-from napari_mamamia.io.dicom.kinds import KIND_TAGS, SequenceKey, kind_of, sequence_of
+from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS, SequenceKey, kind_of, sequence_of
 from napari_mamamia.io.dicom.mosaic import is_mosaic, tiles_of
+from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.quick import read_quickly
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.slices import (
@@ -42,6 +43,7 @@ from napari_mamamia.io.dicom.slices import (
     clocks_of,
     readings_of,
     to_seconds,
+    unit_of,
     with_sum,
     zone_of,
 )
@@ -51,9 +53,9 @@ from napari_mamamia.io.files.foreign import open_bounded, reads
 # Frames of an enhanced multi-frame MR file: the same facts as of single-frame ones.
 
 _EMPTY: Final[dict[str, Any]] = {}
-_PHILIPS_FRAME: Final = (0x2005, 0x140F)
-_SIEMENS_FRAME: Final = (0x0021, 0x11FE)
-_SIEMENS_SEQUENCE: Final = (0x0021, 0x1177)
+_PHILIPS_FRAME: Final = PrivateElement(0x2005, "philips mr imaging dd 005", 0x0F, "SQ")
+_SIEMENS_FRAME: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0xFE, "SQ")
+_SIEMENS_SEQUENCE: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0x77, "LO")
 """Sequences of private elements in each frame, and Siemens' name of the pulse sequence beside
 FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_enh."""
 
@@ -66,11 +68,12 @@ class _Groups:
 
     def group(self, name: str) -> Any:
         """Return the one item of a functional group, an empty mapping where it is missing."""
-        for place in (self._own, self._shared):
-            items = place.get(name) if place is not None else None
-            if items:
-                return items[0]
-        return _EMPTY
+        return next(iter(self.items(name)), _EMPTY)
+
+    def items(self, name: str) -> Sequence[Any]:
+        """Return the items of a functional group, none where it is missing."""
+        both = (place.get(name) for place in (self._own, self._shared) if place is not None)
+        return next((items for items in both if items), ())
 
     def philips(self, content: Any) -> Any:
         """Return where Philips' private elements of the frame lie: its own item, or the file."""
@@ -83,11 +86,16 @@ class _Groups:
             self._find_private_group(_SIEMENS_FRAME),
             content,
         )
-        return {tag: _find_first(places, tag) for tag in KIND_TAGS}
+        return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
-    def _find_private_group(self, tag: tuple[int, int]) -> Any:
-        items = getattr(self._own.get(tag), "value", None)
-        return items[0] if items else _EMPTY
+    def _find_private_group(self, element: PrivateElement) -> Any:
+        """Return the item of a private sequence, of a block without creator too.
+
+        What counts is who made the elements in it.
+        """
+        nameless = element._replace(creator="")
+        items = read_value(self._own, element) or read_value(self._own, nameless)
+        return items[0] if items and not isinstance(items, bytes) else _EMPTY
 
 
 def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice, ...]:
@@ -137,7 +145,11 @@ def _read_frame(
         ),
         position_mm=numbers(path, groups.group("PlanePositionSequence"), "ImagePositionPatient", 3),
         stored=stored,
-        scaling=scaling_of(transform, groups.philips(content)),
+        scaling=scaling_of(
+            transform,
+            groups.philips(content),
+            groups.items("RealWorldValueMappingSequence"),
+        ),
         sequence=sequence,
         kind=kind,
         thickness_mm=optional_number(content, "SpacingBetweenSlices")
@@ -179,14 +191,14 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
     return kind, sequence_of(joined, kind)
 
 
-def _find_first(places: tuple[Any, ...], tag: Any) -> Any:
-    """Return an element of the first place that has it, None where none does."""
-    return next((place.get(tag) for place in places if place.get(tag) is not None), None)
+def _find_first(places: tuple[Any, ...], element: PrivateElement) -> Any:
+    """Return a value of the first place that has it, None where none does."""
+    values = (read_value(place, element) for place in places)
+    return next((value for value in values if value is not None), None)
 
 
 def _siemens_sequence(frame_type: Any) -> str:
-    value = frame_type.get(_SIEMENS_SEQUENCE)
-    return "" if value is None else str(getattr(value, "value", value))
+    return str(read_value(frame_type, _SIEMENS_SEQUENCE) or "")
 
 
 def _has_transfer(modifier: Any) -> bool:
@@ -209,7 +221,7 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
         acquired = Clock.ACQUISITION_TIME
-        for name in (acquired, zone_of(acquired), Clock.ACQUIRED):
+        for name in (acquired, zone_of(acquired), unit_of(acquired), Clock.ACQUIRED):
             clocks.pop(name, None)
     return clocks
 
@@ -233,10 +245,10 @@ def _read_clocks(
         Clock.TRIGGER_TIME: to_seconds(optional_number(beat, "NominalCardiacTriggerDelayTime")),
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
         OFFSET_TIME: optional_number(position, "TemporalPositionTimeOffset"),
-        DYNAMIC_TIME: philips_time_s(groups.philips(content)),
-        REFERENCE_TIME: None if reference is None else reference.utc_s,
+        DYNAMIC_TIME: optional_number(groups.philips(content), PHILIPS_DYNAMIC_TIME),
         DURATION: to_seconds(optional_number(frame, "FrameAcquisitionDuration")),
         Clock.INSTANCE_NUMBER: clocks.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
+        **readings_of(REFERENCE_TIME, reference),
         **readings_of(Clock.ACQUISITION_TIME, times.date_time("FrameAcquisitionDateTime")),
     }
     own_clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}
@@ -248,24 +260,6 @@ T = TypeVar("T")
 
 _MR: Final = "1.2.840.10008.5.1.4.1.1.4"
 _ENHANCED_MR: Final = frozenset({f"{_MR}.1", f"{_MR}.4"})
-_TAGS: Final[list[Any]] = [
-    "SOPClassUID", "SOPInstanceUID", "ImageType", "StudyInstanceUID", "SeriesInstanceUID",
-    "SeriesNumber", "SeriesDescription", "Manufacturer", "NumberOfFrames", "SamplesPerPixel",
-    "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation",
-    "PixelSpacing",
-    "ImageOrientationPatient", "ImagePositionPatient", "RescaleSlope", "RescaleIntercept",
-    "ScanningSequence", "ScanOptions",
-    "MRAcquisitionType", "EchoTime", "RepetitionTime", "FlipAngle", "DiffusionBValue",
-    "ComplexImageComponent", "AcquisitionDate", "AcquisitionDateTime", "ContentDate",
-    "TemporalResolution", "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
-    "SequenceName", "PulseSequenceName", "EchoNumbers", "EchoTrainLength",
-    "EchoPlanarPulseSequence", "EchoPulseSequence", "SliceThickness", "SpacingBetweenSlices",
-    "ContrastBolusStartTime", "PatientID", "PatientBirthDate", "SequenceVariant",
-    "InversionTime", "FrameOfReferenceUID", "NumberOfTemporalPositions", "ImagesInAcquisition",
-    "TimezoneOffsetFromUTC",
-    *(clock.value for clock in Clock if clock is not Clock.ACQUIRED), *PHILIPS_TAGS, *KIND_TAGS,
-    *OVERLAY_TAGS,
-]  # fmt: skip
 _BYTE: Final = 8
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _EXPLICIT: Final = "1.2.840.10008.1.2.1"
@@ -293,7 +287,7 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
                 index = content.at
             else:
                 stream.seek(0)
-                content = open_dicom(stream, path, stop_before_pixels=True, specific_tags=_TAGS)
+                content = open_dicom(stream, path, stop_before_pixels=True)
                 index = stream.tell()
     except OSError as error:
         raise _make_damage_error(path, error) from error
@@ -343,13 +337,12 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
         ahead = 0  # two values change places in each word, or not: pydicom knows
-    number = content.get("SeriesNumber")
     return Header(
         file=path,
         study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
         series_uid=intern(str(needed(path, content, "SeriesInstanceUID"))),
         instance_uid=str(content.get("SOPInstanceUID") or ""),
-        series_number=None if number is None or number == "" else int(number),
+        series_number=optional_whole(path, content, "SeriesNumber"),
         description=intern(str(content.get("SeriesDescription") or "")),
         manufacturer=intern(str(content.get("Manufacturer") or "")),
         transfer_syntax=intern(syntax),
@@ -364,6 +357,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
         positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
         images=int(optional_number(content, "ImagesInAcquisition") or 0),
+        photometric=intern(str(content.get("PhotometricInterpretation") or "")),
     )
 
 

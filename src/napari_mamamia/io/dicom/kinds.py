@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from napari_mamamia.io.dicom.elements import optional_number
+from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.words import (
     processing_words,
@@ -13,23 +14,17 @@ from napari_mamamia.io.dicom.words import (
     role_by_sequence_name,
 )
 
-GE_CREATOR: Final = (0x0043, 0x0010)
-GE_PART: Final = (0x0043, 0x102F)
-GE_B_VALUE: Final = (0x0043, 0x1039)
-GE_SEQUENCE_CREATOR: Final = (0x0019, 0x0010)
-GE_SEQUENCE: Final = (0x0019, 0x109C)
-SIEMENS_B_VALUE: Final = (0x0019, 0x100C)
-PHILIPS_CREATOR: Final = (0x2001, 0x0010)
-PHILIPS_B_VALUE: Final = (0x2001, 0x1003)
-PHILIPS_EPI_FACTOR: Final = (0x2001, 0x1013)
-PHILIPS_MR_CREATOR: Final = (0x2005, 0x0010)
-PHILIPS_IMAGE_TYPE: Final = (0x2005, 0x1011)
-SIEMENS_TEXT_CREATOR: Final = (0x0021, 0x0011)
-SIEMENS_TEXT: Final = (0x0021, 0x1175)
-KIND_TAGS: Final = (
-    GE_CREATOR, GE_PART, GE_B_VALUE, GE_SEQUENCE_CREATOR, GE_SEQUENCE, SIEMENS_B_VALUE,
-    PHILIPS_CREATOR, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR, PHILIPS_MR_CREATOR, PHILIPS_IMAGE_TYPE,
-    SIEMENS_TEXT_CREATOR, SIEMENS_TEXT,
+GE_PART: Final = PrivateElement(0x0043, "gems_parm_01", 0x2F, "SS")
+GE_B_VALUE: Final = PrivateElement(0x0043, "gems_parm_01", 0x39, "IS")
+GE_SEQUENCE: Final = PrivateElement(0x0019, "gems_acqu_01", 0x9C, "LO")
+SIEMENS_B_VALUE: Final = PrivateElement(0x0019, "siemens mr header", 0x0C, "IS")
+PHILIPS_B_VALUE: Final = PrivateElement(0x2001, "philips imaging dd 001", 0x03, "FL")
+PHILIPS_EPI_FACTOR: Final = PrivateElement(0x2001, "philips imaging dd 001", 0x13, "SL")
+PHILIPS_IMAGE_TYPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x11, "CS")
+SIEMENS_TEXT: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0x75, "CS")
+KIND_ELEMENTS: Final = (
+    GE_PART, GE_B_VALUE, GE_SEQUENCE, SIEMENS_B_VALUE, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR,
+    PHILIPS_IMAGE_TYPE, SIEMENS_TEXT,
 )  # fmt: skip
 """Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; of (0043,102F) and
 (0019,109C) GE's DICOM conformance statements; of (2005,1011), MRImageTypeMR, what several readers
@@ -150,7 +145,7 @@ def kind_of(header: Any) -> Kind:
         return Kind(*coded, processing_words(words, description))
     names = (
         str(header.get("SequenceName") or ""),
-        _private_text(header, GE_SEQUENCE_CREATOR, "GEMS", GE_SEQUENCE).rpartition("/")[2],
+        _raw_text(header, GE_SEQUENCE).rpartition("/")[2],
     )
     physical = (
         tuple(_list_texts(header.get("ScanningSequence"))),
@@ -189,16 +184,14 @@ def b_value_of(header: Any) -> float | None:
     value = optional_number(header, "DiffusionBValue")
     if value is not None:
         return value
-    if "SIEMENS" in _raw_text(header, GE_SEQUENCE_CREATOR):
-        return optional_number(header, SIEMENS_B_VALUE)
-    if "GEMS" in _raw_text(header, GE_CREATOR) and "EP" in _list_texts(
-        header.get("ScanningSequence")
-    ):
+    value = optional_number(header, SIEMENS_B_VALUE)
+    if value is not None:
+        return value
+    if "EP" in _list_texts(header.get("ScanningSequence")):
         value = optional_number(header, GE_B_VALUE)
-        return value % _GE_LARGE_B if value else None
-    if "Philips" in _raw_text(header, PHILIPS_CREATOR):
-        return optional_number(header, PHILIPS_B_VALUE) or None
-    return None
+        if value is not None:
+            return value % _GE_LARGE_B if value else None
+    return optional_number(header, PHILIPS_B_VALUE) or None
 
 
 @lru_cache(maxsize=4096)
@@ -261,14 +254,12 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
     component = str(header.get("ComplexImageComponent") or "").upper()
     if component in _COMPONENTS:
         return _COMPONENTS[component], f"ComplexImageComponent {component}"
-    if "GEMS" in _raw_text(header, GE_CREATOR):
-        part = int(optional_number(header, GE_PART) or 0)
-        if part in _GE_PARTS:
-            return _GE_PARTS[part], f"(0043,102F) is {part}"
-    if "Philips" in _raw_text(header, PHILIPS_MR_CREATOR):
-        image_type = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
-        if image_type in _PHILIPS_PARTS:
-            return _PHILIPS_PARTS[image_type], f"(2005,1011) is {image_type}"
+    part = int(optional_number(header, GE_PART) or 0)
+    if part in _GE_PARTS:
+        return _GE_PARTS[part], f"(0043,102F) is {part}"
+    image_type = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
+    if image_type in _PHILIPS_PARTS:
+        return _PHILIPS_PARTS[image_type], f"(2005,1011) is {image_type}"
     return None
 
 
@@ -277,26 +268,18 @@ def _planar_evidence(header: Any) -> str:
     if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
         return "EchoPlanarPulseSequence YES"
     factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
-    if factor > 1 and "Philips" in _raw_text(header, PHILIPS_CREATOR):
+    if factor > 1:
         return f"EPI factor {factor:g} in (2001,1013)"
     return ""
 
 
 def _siemens_words(header: Any) -> list[str]:
     """Return the words of ImageTypeText, where newer Siemens software keeps MOCO and the like."""
-    if "SIEMENS" not in _raw_text(header, SIEMENS_TEXT_CREATOR):
-        return []
-    value = header.get(SIEMENS_TEXT)
-    return _list_texts(getattr(value, "value", value))
+    return _list_texts(read_value(header, SIEMENS_TEXT))
 
 
-def _private_text(header: Any, creator: Any, word: str, tag: Any) -> str:
-    return _raw_text(header, tag) if word in _raw_text(header, creator) else ""
-
-
-def _raw_text(header: Any, tag: Any) -> str:
-    value = header.get(tag)
-    value = getattr(value, "value", value)
+def _raw_text(header: Any, name: Any) -> str:
+    value = read_value(header, name)
     return "" if value is None or isinstance(value, bytes) else str(value).strip()
 
 

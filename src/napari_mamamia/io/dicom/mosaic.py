@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.slices import Slice, Tile
 
 with warnings.catch_warnings():
@@ -25,11 +26,10 @@ with warnings.catch_warnings():
 
 
 _READER: Final[Any] = csareader
-_MR_GROUP: Final = 0x0019
-_MR_CREATOR: Final = "SIEMENS MR HEADER"
-_MR_NUMBER: Final = 0x0A
+_MR_NUMBER: Final = PrivateElement(0x0019, "siemens mr header", 0x0A, "US")
 """NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block. Source: Siemens DICOM conformance
 statement, MAGNETOM, private attributes; the same value as in the CSA header."""
+_CSA: Final = PrivateElement(0x0029, "siemens csa header", 0x10, "OB")
 _BROKEN_CSA: Final = (*DAMAGED, AssertionError, csareader.CSAError, struct.error)
 _PARALLEL: Final = 1e-3
 """How far the cosine between the CSA normal and that of ImageOrientationPatient may be from 1. Our
@@ -85,7 +85,8 @@ def tiles_of(picture: Slice) -> tuple[Slice, ...]:
 def _csa_of(path: Path, content: Any) -> Any:
     """Return the CSA image header as nibabel reads it; an empty one where there is none."""
     try:
-        return _READER.get_csa_header(content) or {"tags": {}}
+        csa = read_value(content, _CSA)
+        return {"tags": {}} if csa is None else _READER.read(csa)
     except _BROKEN_CSA as error:
         raise FormatError(
             f"expected a readable CSA header (0029,1010) in the mosaic {path}, but {error}: "
@@ -95,7 +96,9 @@ def _csa_of(path: Path, content: Any) -> Any:
 
 def _n_tiles(path: Path, content: Any, csa: Any) -> int:
     counts = [
-        int(n) for n in (_private_number(content), _read_scalar(csa, "NumberOfImagesInMosaic")) if n
+        int(n)
+        for n in (optional_number(content, _MR_NUMBER), _read_scalar(csa, "NumberOfImagesInMosaic"))
+        if n
     ]
     if not counts or min(counts) < 1 or len(set(counts)) > 1:
         came = f"it says {counts[0]} and {counts[1]}" if len(counts) > 1 else "it is missing"
@@ -103,14 +106,6 @@ def _n_tiles(path: Path, content: Any, csa: Any) -> int:
             f"expected one NumberOfImagesInMosaic in the mosaic {path}, but {came}: {_CONVERT}"
         )
     return counts[0]
-
-
-def _private_number(content: Any) -> float | None:
-    try:
-        block = content.private_block(_MR_GROUP, _MR_CREATOR)
-    except KeyError:
-        return None
-    return optional_number({"n": block[_MR_NUMBER]}, "n") if _MR_NUMBER in block else None
 
 
 def _read_scalar(csa: Any, name: str) -> float | None:

@@ -9,6 +9,14 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
+from napari_mamamia.io.dicom.elements import (
+    NAMELESS_SCALE_SLOPE,
+    PHILIPS_DYNAMIC_TIME,
+    PHILIPS_SCALE_SLOPE,
+)
+from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS
+from napari_mamamia.io.dicom.private import READERS, decode_text, decode_texts, fold_creator
+
 _MR: Final = "1.2.840.10008.5.1.4.1.1.4"
 _EXPLICIT: Final = "1.2.840.10008.1.2.1"
 _IMPLICIT: Final = "1.2.840.10008.1.2"
@@ -25,113 +33,88 @@ _PIXEL_DATA: Final = 0x7FE00010
 _META_LENGTH: Final = struct.pack("<HH2sH", 0x0002, 0x0000, b"UL", 4)
 
 
-def _decode_text(raw: bytes) -> str | None:
-    return raw.decode("latin-1").strip(" \0") or None
-
-
 def _decode_padded(raw: bytes) -> str | None:
     """Return a date or a time: blanks ahead of it are no padding, and tell that it is none."""
     return raw.decode("latin-1").rstrip(" \0") or None
 
 
-def _decode_texts(raw: bytes) -> Any:
-    """Return one text, or a list where a backslash separates several; None where it is empty."""
-    text = raw.decode("latin-1").rstrip(" \0")
-    if "\\" in text:
-        return [part.strip() for part in text.split("\\")]
-    return text.strip() or None
-
-
-def _make_unpacker(form: str) -> Callable[[bytes], Any]:
-    size = struct.calcsize(form)
-
-    def unpack(raw: bytes) -> Any:
-        if not raw:
-            return None
-        numbers = [value for (value,) in struct.iter_unpack(form, raw)]
-        return numbers[0] if len(raw) == size else numbers
-
-    return unpack
-
-
-_US, _SS, _SL, _FL, _FD = (_make_unpacker(form) for form in ("<H", "<h", "<i", "<f", "<d"))
+_US, _FD = READERS["US"], READERS["FD"]
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
 """Character sets whose texts are read here; any other one may spell a word in other bytes."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
-    0x00080005: ("SpecificCharacterSet", b"CS", _decode_texts),
-    0x00080008: ("ImageType", b"CS", _decode_texts),
-    0x00080016: ("SOPClassUID", b"UI", _decode_text),
-    0x00080018: ("SOPInstanceUID", b"UI", _decode_text),
+    0x00080005: ("SpecificCharacterSet", b"CS", decode_texts),
+    0x00080008: ("ImageType", b"CS", decode_texts),
+    0x00080016: ("SOPClassUID", b"UI", decode_text),
+    0x00080018: ("SOPInstanceUID", b"UI", decode_text),
     0x00080022: ("AcquisitionDate", b"DA", _decode_padded),
     0x00080023: ("ContentDate", b"DA", _decode_padded),
     0x0008002A: ("AcquisitionDateTime", b"DT", _decode_padded),
     0x00080032: ("AcquisitionTime", b"TM", _decode_padded),
     0x00080033: ("ContentTime", b"TM", _decode_padded),
-    0x00080070: ("Manufacturer", b"LO", _decode_text),
-    0x00080201: ("TimezoneOffsetFromUTC", b"SH", _decode_text),
-    0x0008103E: ("SeriesDescription", b"LO", _decode_text),
-    0x00089208: ("ComplexImageComponent", b"CS", _decode_text),
-    0x00100020: ("PatientID", b"LO", _decode_text),
+    0x00080070: ("Manufacturer", b"LO", decode_text),
+    0x00080201: ("TimezoneOffsetFromUTC", b"SH", decode_text),
+    0x0008103E: ("SeriesDescription", b"LO", decode_text),
+    0x00089208: ("ComplexImageComponent", b"CS", decode_text),
+    0x00100020: ("PatientID", b"LO", decode_text),
     0x00100030: ("PatientBirthDate", b"DA", _decode_padded),
-    0x00180020: ("ScanningSequence", b"CS", _decode_texts),
-    0x00180021: ("SequenceVariant", b"CS", _decode_texts),
-    0x00180022: ("ScanOptions", b"CS", _decode_texts),
-    0x00180023: ("MRAcquisitionType", b"CS", _decode_text),
-    0x00180024: ("SequenceName", b"SH", _decode_text),
-    0x00180050: ("SliceThickness", b"DS", _decode_texts),
-    0x00180080: ("RepetitionTime", b"DS", _decode_texts),
-    0x00180081: ("EchoTime", b"DS", _decode_texts),
-    0x00180082: ("InversionTime", b"DS", _decode_texts),
-    0x00180086: ("EchoNumbers", b"IS", _decode_texts),
-    0x00180088: ("SpacingBetweenSlices", b"DS", _decode_texts),
-    0x00180091: ("EchoTrainLength", b"IS", _decode_texts),
+    0x00180020: ("ScanningSequence", b"CS", decode_texts),
+    0x00180021: ("SequenceVariant", b"CS", decode_texts),
+    0x00180022: ("ScanOptions", b"CS", decode_texts),
+    0x00180023: ("MRAcquisitionType", b"CS", decode_text),
+    0x00180024: ("SequenceName", b"SH", decode_text),
+    0x00180050: ("SliceThickness", b"DS", decode_texts),
+    0x00180080: ("RepetitionTime", b"DS", decode_texts),
+    0x00180081: ("EchoTime", b"DS", decode_texts),
+    0x00180082: ("InversionTime", b"DS", decode_texts),
+    0x00180086: ("EchoNumbers", b"IS", decode_texts),
+    0x00180088: ("SpacingBetweenSlices", b"DS", decode_texts),
+    0x00180091: ("EchoTrainLength", b"IS", decode_texts),
     0x00181042: ("ContrastBolusStartTime", b"TM", _decode_padded),
-    0x00181060: ("TriggerTime", b"DS", _decode_texts),
-    0x00181314: ("FlipAngle", b"DS", _decode_texts),
+    0x00181060: ("TriggerTime", b"DS", decode_texts),
+    0x00181314: ("FlipAngle", b"DS", decode_texts),
     0x00189087: ("DiffusionBValue", b"FD", _FD),
-    0x00190010: ((0x0019, 0x0010), b"LO", _decode_text),
-    0x0019100C: ((0x0019, 0x100C), b"IS", _decode_texts),
-    0x0019109C: ((0x0019, 0x109C), b"LO", _decode_text),
-    0x0020000D: ("StudyInstanceUID", b"UI", _decode_text),
-    0x0020000E: ("SeriesInstanceUID", b"UI", _decode_text),
-    0x00200011: ("SeriesNumber", b"IS", _decode_texts),
-    0x00200012: ("AcquisitionNumber", b"IS", _decode_texts),
-    0x00200013: ("InstanceNumber", b"IS", _decode_texts),
-    0x00200032: ("ImagePositionPatient", b"DS", _decode_texts),
-    0x00200037: ("ImageOrientationPatient", b"DS", _decode_texts),
-    0x00200052: ("FrameOfReferenceUID", b"UI", _decode_text),
-    0x00200100: ("TemporalPositionIdentifier", b"IS", _decode_texts),
-    0x00201002: ("ImagesInAcquisition", b"IS", _decode_texts),
-    0x00200105: ("NumberOfTemporalPositions", b"IS", _decode_texts),
-    0x00200110: ("TemporalResolution", b"DS", _decode_texts),
-    0x00210011: ((0x0021, 0x0011), b"LO", _decode_text),
-    0x00211175: ((0x0021, 0x1175), b"CS", _decode_texts),
+    0x0020000D: ("StudyInstanceUID", b"UI", decode_text),
+    0x0020000E: ("SeriesInstanceUID", b"UI", decode_text),
+    0x00200011: ("SeriesNumber", b"IS", decode_texts),
+    0x00200012: ("AcquisitionNumber", b"IS", decode_texts),
+    0x00200013: ("InstanceNumber", b"IS", decode_texts),
+    0x00200032: ("ImagePositionPatient", b"DS", decode_texts),
+    0x00200037: ("ImageOrientationPatient", b"DS", decode_texts),
+    0x00200052: ("FrameOfReferenceUID", b"UI", decode_text),
+    0x00200100: ("TemporalPositionIdentifier", b"IS", decode_texts),
+    0x00201002: ("ImagesInAcquisition", b"IS", decode_texts),
+    0x00200105: ("NumberOfTemporalPositions", b"IS", decode_texts),
+    0x00200110: ("TemporalResolution", b"DS", decode_texts),
     0x00280002: ("SamplesPerPixel", b"US", _US),
-    0x00280008: ("NumberOfFrames", b"IS", _decode_texts),
+    0x00280004: ("PhotometricInterpretation", b"CS", decode_text),
+    0x00280008: ("NumberOfFrames", b"IS", decode_texts),
     0x00280010: ("Rows", b"US", _US),
     0x00280011: ("Columns", b"US", _US),
-    0x00280030: ("PixelSpacing", b"DS", _decode_texts),
+    0x00280030: ("PixelSpacing", b"DS", decode_texts),
     0x00280100: ("BitsAllocated", b"US", _US),
     0x00280101: ("BitsStored", b"US", _US),
     0x00280102: ("HighBit", b"US", _US),
     0x00280103: ("PixelRepresentation", b"US", _US),
-    0x00281052: ("RescaleIntercept", b"DS", _decode_texts),
-    0x00281053: ("RescaleSlope", b"DS", _decode_texts),
-    0x00430010: ((0x0043, 0x0010), b"LO", _decode_text),
-    0x0043102F: ((0x0043, 0x102F), b"SS", _SS),
-    0x00431039: ((0x0043, 0x1039), b"IS", _decode_texts),
-    0x20010010: ((0x2001, 0x0010), b"LO", _decode_text),
-    0x20011003: ((0x2001, 0x1003), b"FL", _FL),
-    0x20011013: ((0x2001, 0x1013), b"SL", _SL),
-    0x20050010: ((0x2005, 0x0010), b"LO", _decode_text),
-    0x2005100E: ((0x2005, 0x100E), b"FL", _FL),
-    0x20051011: ((0x2005, 0x1011), b"CS", _decode_text),
-    0x200510A0: ((0x2005, 0x10A0), b"FL", _FL),
+    0x00281052: ("RescaleIntercept", b"DS", decode_texts),
+    0x00281053: ("RescaleSlope", b"DS", decode_texts),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
-"""Tag -> keyword (of private elements the tag), value representation, how to read it. Source: DICOM
+"""Tag -> keyword (of overlays the tag), value representation, how to read it. Source: DICOM
 PS3.6."""
+_PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes], Any]]]] = {
+    (element.group, element.creator, element.number): (
+        element, element.form.encode(), READERS[element.form],
+    )
+    for element in (
+        PHILIPS_SCALE_SLOPE, NAMELESS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME, *KIND_ELEMENTS,
+    )
+}  # fmt: skip
+_PRIVATE_GROUPS: Final = frozenset(group for group, *_ in _PRIVATE)
+_CREATORS: Final = range(0x10, 0x100)
+_ODD_GROUP: Final = 0x10000
+_MAPPINGS: Final = frozenset({0x00283000, 0x00409096})
+"""ModalityLUTSequence and RealWorldValueMappingSequence, which pydicom reads."""
 
 
 class QuickHeader:
@@ -148,7 +131,7 @@ class QuickHeader:
         self.at = at
 
     def get(self, name: Any, default: Any = None) -> Any:
-        """Return a value by keyword, or of a private element by (group, element)."""
+        """Return a value by keyword, or of a private element by what names it."""
         return self._values.get(name, default)
 
 
@@ -203,7 +186,7 @@ def _read_meta(window: _Window) -> tuple[str, int]:
     while at < end:
         tag, vr, length, at = _read_explicit(window, at)
         if tag == 0x00020010 and vr == b"UI":
-            syntax = _decode_text(window.take(at, length)) or ""
+            syntax = decode_text(window.take(at, length)) or ""
         at += length
     is_plain = syntax in {_EXPLICIT, _IMPLICIT}
     if at != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
@@ -221,13 +204,13 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
         if tag == _PIXEL_DATA:
             return values, at
         # Tags ascend in every sound file: what does not is damaged, or read out of step.
-        if tag <= last or tag > _PIXEL_DATA:
+        if tag <= last or tag > _PIXEL_DATA or (tag in _MAPPINGS and length):
             raise _UnusualError
         last = tag
         if length == _UNDEFINED:
             at = _after_sequence(window, value_at, vr, is_explicit)
             continue
-        entry = _WANTED.get(tag)
+        entry = _find_private(tag, values) if tag & _ODD_GROUP else _WANTED.get(tag)
         if entry is not None:
             name, known_vr, read = entry
             if vr not in {known_vr, b""}:
@@ -237,6 +220,21 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
                 raise _UnusualError
             values[name] = read(raw)
         at = value_at + length
+
+
+def _find_private(
+    tag: int, values: Mapping[Any, Any]
+) -> tuple[Any, bytes, Callable[[bytes], Any]] | None:
+    """Return what a private tag stands for by the creator of its block, None for any other.
+
+    A creator itself is kept by its tag.
+    """
+    group, number = tag >> 16, tag & 0xFFFF
+    if group not in _PRIVATE_GROUPS:
+        return None
+    if number in _CREATORS:
+        return tag, b"LO", fold_creator
+    return _PRIVATE.get((group, values.get(group << 16 | number >> 8, ""), number & 0xFF))
 
 
 def _is_foreign(raw: bytes, character_set: Any) -> bool:

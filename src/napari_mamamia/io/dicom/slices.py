@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import Scaling, optional_number, philips_time_s
+from napari_mamamia.io.dicom.elements import PHILIPS_DYNAMIC_TIME, Scaling, optional_number
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.times import Moment, TimeElements
@@ -43,7 +43,8 @@ class Header:
     no text of ours. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight.
     `unused_bits` are the high bits of each value that are not part of it; `has_bit_overlays`
     whether the header puts overlays there.
-    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told.
+    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told;
+    `photometric` is PhotometricInterpretation.
     """
 
     file: Path
@@ -63,6 +64,7 @@ class Header:
     frame_of_reference: str = ""
     positions: int = 0
     images: int = 0
+    photometric: str = ""
 
     @property
     def series_name(self) -> str:
@@ -95,7 +97,8 @@ class Slice:
     centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
     `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
     `REFERENCE_TIME` and `DURATION`, as far as the file gives them; `zone_of` names the time zones
-    of two of them. `refused_times` names elements that hold no date or time, with their values.
+    of two of them, `unit_of` the unit where they tell no seconds.
+    `refused_times` names elements that hold no date or time, with their values.
     `frame` counts the planes of the file from 0; `tile` is where the plane lies in the picture of a
     mosaic, None where the picture is the plane. `kind` is what the header says it is, `echo` its
     EchoNumbers, `thickness_mm` from one slice to the next as the header has it. `is_padding` marks
@@ -170,7 +173,7 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
         Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
         Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
         Clock.SERIES: optional_number(content, "SeriesNumber"),
-        DYNAMIC_TIME: philips_time_s(content),
+        DYNAMIC_TIME: optional_number(content, PHILIPS_DYNAMIC_TIME),
         RESOLUTION: to_seconds(optional_number(content, "TemporalResolution")),
         **readings_of(Clock.ACQUISITION_TIME, acquired),
         **readings_of(Clock.CONTENT_TIME, times.dated_time("Content")),
@@ -179,15 +182,21 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
-    """Return a moment and its time zone as clock values."""
+    """Return a moment, its time zone and a unit above seconds as clock values."""
     if moment is None:
         return {}
-    return {clock: moment.utc_s, zone_of(clock): moment.zone_s}
+    unit_s = moment.unit_s if moment.unit_s > 1 else None
+    return {clock: moment.utc_s, zone_of(clock): moment.zone_s, unit_of(clock): unit_s}
 
 
 def zone_of(clock: str) -> str:
     """Return the name under which `Slice.clocks` has the seconds that a clock is ahead of UTC."""
     return f"time zone of {clock}"
+
+
+def unit_of(clock: str) -> str:
+    """Return the name under which `Slice.clocks` has the unit, in seconds, of a coarse clock."""
+    return f"unit of {Clock.ACQUISITION_TIME if clock == Clock.ACQUIRED else clock}"
 
 
 def with_sum(clocks: dict[str, float]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Planes of one DICOM series -> stacks on one grid, one for each time; or a refusal."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -163,6 +164,15 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
         raise CaseError(
             f"expected each slice of {name} once, but {rows[odd][0].name} and "
             f"{rows[odd][1].name} show the same place: move the wrong one out of the folder"
+        )
+    if usual not in counts:
+        times = " and ".join(
+            f"{n} of them {k} times" for k, n in sorted(Counter(counts.tolist()).items())
+        )
+        raise CaseError(
+            f"expected equal stacks in {name}, but of its {len(rows)} places it shows {times}, as "
+            "where the table moved between phases: nothing is resampled; import the phases of one "
+            "place only"
         )
     if counts[odd] != usual:
         fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"

@@ -23,10 +23,14 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Moment(NamedTuple):
-    """Seconds since the year 1, or since midnight without a date, and those ahead of UTC."""
+    """Seconds since the year 1, or since midnight without a date, and those ahead of UTC.
+
+    `unit_s` is 60 or 3600 where the value tells no seconds, or no minutes.
+    """
 
     local_s: float
     zone_s: float | None
+    unit_s: float = 1.0
 
     @property
     def utc_s(self) -> float:
@@ -67,6 +71,12 @@ def read_time_s(value: Any) -> float | None:
     return hour * 3600 + minute * 60 + second
 
 
+def _read_unit_s(value: Any) -> float:
+    """Return the seconds within which a TM value tells its moment."""
+    match = _TIME.fullmatch(_without_padding(value))
+    return 1.0 if match is None or match[4] else 60.0 if match[3] else 3600.0
+
+
 def read_date_time(value: Any) -> Moment | None:
     """Return the moment of a DT value with date and time; None for anything else."""
     match = _DATE_TIME.fullmatch(_without_padding(value))
@@ -75,7 +85,7 @@ def read_date_time(value: Any) -> Moment | None:
     day, time_s, zone_s = read_date(match[1]), read_time_s(match[2]), read_zone_s(match[3])
     if day is None or time_s is None or (zone_s is None and match[3]):
         return None
-    return Moment(day.toordinal() * DAY_S + time_s, zone_s)
+    return Moment(day.toordinal() * DAY_S + time_s, zone_s, _read_unit_s(match[2]))
 
 
 def read_zone_s(value: Any) -> float | None:
@@ -118,7 +128,8 @@ class TimeElements:
         if time_s is None:
             return None
         day = self._read(f"{which}Date", read_date)
-        return Moment((day.toordinal() if day else 0) * DAY_S + time_s, self.zone_s)
+        unit_s = _read_unit_s(self._content.get(f"{which}Time"))
+        return Moment((day.toordinal() if day else 0) * DAY_S + time_s, self.zone_s, unit_s)
 
     def _read(self, name: str, read: Callable[[Any], _Parsed | None]) -> _Parsed | None:
         value = self._content.get(name)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.slices import Slice, unit_of
 
 RECONSTRUCTION_S: Final = 20.0
 """Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
@@ -73,6 +73,32 @@ def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> flo
     values = [slices[index].clocks.get(name) for index in stack]
     numbers = [value for value in values if value is not None]
     return min(numbers) if len(numbers) == len(values) else None
+
+
+def find_units_s(name: str, slices: Sequence[Slice]) -> set[float]:
+    """Return the units in which the values of a clock are told: several where it is not exact."""
+    told = [image.clocks for image in slices if name in image.clocks and not image.is_padding]
+    return {clocks.get(unit_of(name), 1.0) for clocks in told}
+
+
+def partial_warnings(slices: Sequence[Slice]) -> list[str]:
+    """Return a sentence for each clock that some planes do not tell, or only without seconds."""
+    pieces = [image for image in slices if not image.is_padding]
+    sentences = []
+    acquired = Clock.ACQUISITION_TIME
+    n_missing = sum(acquired not in image.clocks for image in pieces)
+    if 0 < n_missing < len(pieces) and not list_refused_times(pieces, acquired):
+        sentences.append(
+            f"{acquired} is missing in {n_missing} of {len(pieces)} images: it times nothing"
+        )
+    for clock in (acquired, Clock.CONTENT_TIME):
+        if len(find_units_s(clock, pieces)) > 1:
+            n_coarse = sum(unit_of(clock) in image.clocks for image in pieces)
+            sentences.append(
+                f"{clock} tells no seconds in {n_coarse} of {len(pieces)} images and does in "
+                "others: it times nothing, since it is off by up to a minute or more between them"
+            )
+    return sentences
 
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:

@@ -17,9 +17,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out
+from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
@@ -27,6 +27,11 @@ _MOVED_MM: Final = 0.3
 """How far two series of one scan may lie apart: as much as a table moves between two phases."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
 """Clocks that may tell two phases apart which have one AcquisitionTime by mistake."""
+_OTHER_CLOCKS: Final = (
+    Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
+    Clock.INSTANCE_NUMBER,
+)  # fmt: skip
+"""Clocks that may count phases of which some lost their AcquisitionTime."""
 _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 
@@ -103,11 +108,14 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
     return sorted(acquisitions, key=lambda acquisition: acquisition.n_times, reverse=True)
 
 
-def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: str) -> Acquisition:
+def without_twins(
+    whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
+) -> Acquisition:
     """Return an acquisition that shows no moment of a place twice.
 
     Motion-corrected, filtered and otherwise processed copies go, a whole set at a time, where the
     less processed set is as long; so do images sent twice, and subtractions, by their pixels.
+    `is_named` says that the user named the series that count.
 
     Raises
     ------
@@ -118,6 +126,8 @@ def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: s
     parts, sent = _sent_once(parts, looks)
     parts, computed = _without_differences(parts, looks)
     acquisition = Acquisition(tuple(parts), (*left, *sent, *computed))
+    if not is_named:
+        _require_times_of_all(acquisition, clock, name)
     _require_no_twins(acquisition, clock, name)
     return acquisition
 
@@ -312,7 +322,6 @@ def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> b
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
     """Refuse volumes of one moment: one is a copy, whatever else would tell them apart."""
-    _require_times_of_all(found, name)
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _list_timed_volumes(part):
@@ -366,24 +375,46 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
     ]
 
 
-def _require_times_of_all(found: Acquisition, name: str) -> None:
-    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it."""
+def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
+    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it.
+
+    Not where temporal positions count them all, or the user named the clock that does.
+    """
     volumes = found.volumes
     without = next((volume for volume in volumes if volume.moment is None), None)
-    timed = next((volume for volume in volumes if volume.moment is not None), None)
-    if without is None or timed is None:
+    timed = [volume for volume in volumes if volume.moment is not None]
+    if without is None or not timed or clock in _OTHER_CLOCKS:
         return
     if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # one is there, if a wrong one
         return
-    series = without.part.header.series_name
+    apart = [one for one in _OTHER_CLOCKS if _parts_all(one, volumes) and _tells_apart(one, timed)]
+    if Clock.TEMPORAL_POSITION in apart:
+        return
+    names = [
+        f"phase {v.stack[0].phase} of {v.part.header.series_name}".removeprefix(
+            f"phase {UNNUMBERED} of "
+        )
+        for v in (without, timed[0])
+    ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
-    ways = in_brackets(*(leave_out(some, every) for some in sets))
+    ways = [leave_out(some, every) for some in sets]
+    ways += [f"--clock {one}" for one in apart]
     raise CaseError(
-        f"expected AcquisitionTime in all phases of {name}, but {series} lacks it and "
-        f"{timed.part.header.series_name} has it, so it may be computed from the others: leave out "
-        f"the ones that do not count{ways}"
+        f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
+        f"{names[1]} has it, so it may be computed from the others: leave "
+        f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}"
+        f"{in_brackets(*ways, use_series(every) if apart else '')}"
     )
+
+
+def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
+    """Whether each volume has values of a clock of its own, apart from those of the others."""
+    values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
+    if any(None in own for own in values):
+        return False
+    ranges = sorted((min(own), max(own)) for own in values)  # type: ignore[type-var]
+    return all(a[1] < b[0] for a, b in pairwise(ranges))  # type: ignore[operator]
 
 
 def _list_timed_volumes(part: Part) -> list[Volume]:

@@ -138,7 +138,7 @@ def choose_acquisition(
     _require_one_turn(first, candidates.parts)
     if not selection.use:
         _require_no_continuation(first, acquisitions, name)
-    whole = without_twins(first, looks, clock, name)
+    whole = without_twins(first, looks, clock, name, is_named=bool(selection.use))
     if not looks.shows_contrast([volume.stack for volume in whole.volumes]):
         _require_no_better(whole, acquisitions, looks, name)
     _require_one_pace(whole, name)

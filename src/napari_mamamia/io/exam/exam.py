@@ -25,6 +25,7 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_pl
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
+from napari_mamamia.io.exam.gaps import fill_times
 from napari_mamamia.io.exam.inconsistencies import (
     landmark_warnings,
     noise_warnings,
@@ -33,7 +34,13 @@ from napari_mamamia.io.exam.inconsistencies import (
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.losses import loss_warnings
 from napari_mamamia.io.exam.questions import or_named
-from napari_mamamia.io.exam.runs import Run, find_run, gap_warnings, lost_pre_warnings
+from napari_mamamia.io.exam.runs import (
+    Run,
+    find_run,
+    gain_warnings,
+    gap_warnings,
+    lost_pre_warnings,
+)
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 from napari_mamamia.io.exam.values import value_doubts, value_warnings
@@ -120,9 +127,11 @@ def find_exam(
     pieces, warnings = without_copies(_list_slices(images), name)
     pieces, again = sent_once(pieces)
     pieces, assumed = align_days(pieces, selection)
-    candidates = candidates_of(
-        parts_of(pieces, allow_thin=allow_thin), selection, allow_thin=allow_thin
-    )
+    parts = parts_of(pieces, allow_thin=allow_thin)
+    pieces, filled = fill_times(pieces, parts)
+    if filled:
+        parts = parts_of(pieces, allow_thin=allow_thin)
+    candidates = candidates_of(parts, selection, allow_thin=allow_thin)
     _require_whole(images, candidates, selection, name)
     looks = Looks()
     chosen = choose_acquisition(candidates, looks, selection, clock, name)
@@ -155,6 +164,7 @@ def find_exam(
             for refused in list_refused_times([piece for stack in stacks for piece in stack])
         ),
         *assumed,
+        *filled,
         *_describe_turns(stacks),
         *of_values,
         *value_warnings([piece for stack in stacks for piece in stack]),
@@ -166,6 +176,7 @@ def find_exam(
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *_other_sequences(candidates.parts, chosen, selection),
+        *gain_warnings(stacks, looks),
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
         *loss_warnings(images, pieces, stacks),

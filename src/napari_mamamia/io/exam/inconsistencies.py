@@ -89,8 +89,9 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     acquired = next(
         (v for v in choice.verdicts if v.clock is Clock.ACQUISITION_TIME), choice.chosen
     )
-    times_s = acquired.times_s or choice.chosen.times_s
-    longest = 0.0 if times_s is None else max(np.diff(times_s), default=0.0)
+    # Starts that are no times, such as minutes beside seconds, still tell hours.
+    times_s = acquired.times_s or choice.chosen.times_s or sorted(_list_starts(stacks))
+    longest = max(np.diff(times_s), default=0.0)
     if longest <= MOST_PAUSE_S:
         return None
     days = f"{longest / 86400:.0f} days" if longest > 2 * 86400 else f"{longest / 3600:.1f} hours"
@@ -109,13 +110,17 @@ def _around_pause(
     told_s: Sequence[float] | None,
 ) -> tuple[list[Sequence[Slice]], list[Sequence[Slice]]]:
     """Return the phases before and after the longest pause of the clock that made it."""
-    starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in stacks]
-    start_times = [start for start in starts if start is not None]
+    start_times = _list_starts(stacks)
     if len(start_times) < len(stacks):
         start_times = list(times_s or told_s or range(len(stacks)))
     order = sorted(range(len(stacks)), key=start_times.__getitem__)
     index = int(np.argmax(np.diff([start_times[k] for k in order]))) + 1
     return [stacks[k] for k in order[:index]], [stacks[k] for k in order[index:]]
+
+
+def _list_starts(stacks: Sequence[Sequence[Slice]]) -> list[float]:
+    starts = (stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in stacks)
+    return [start for start in starts if start is not None]
 
 
 def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:

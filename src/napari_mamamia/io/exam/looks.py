@@ -241,6 +241,8 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     ----------
     before, after
         Means over blocks of the same places.
+    least
+        From which change on, of air and body, it is the gain.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -254,7 +256,9 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     return float(np.mean(change > _RISE) - np.mean(change < -_RISE))
 
 
-def gain_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+def gain_between(
+    before: NDArray[np.float32], after: NDArray[np.float32], least: float = _GAIN_CHANGED
+) -> float:
     """Return how many times brighter a volume was received than another one; 1.0 where it was not.
 
     Contrast leaves the noise of air as it is; a receiver's gain changes it as it does the body.
@@ -263,6 +267,8 @@ def gain_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> flo
     ----------
     before, after
         Means over blocks of the same places.
+    least
+        From which change on, of air and body, it is the gain.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -271,8 +277,8 @@ def gain_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> flo
         return 1.0
     of_air = float(np.median(after[air])) / float(np.median(before[air]))
     gain = float(np.percentile(after[body] / before[body], _LEAST_CHANGED))
-    is_less = of_air < 1 - _GAIN_CHANGED and 0.5 < gain < 1 - _GAIN_CHANGED
-    is_more = of_air > 1 + _GAIN_CHANGED and gain > 1 + _GAIN_CHANGED
+    is_less = of_air < 1 - least and 0.5 < gain < 1 - least
+    is_more = of_air > 1 + least and gain > 1 + least
     return gain if is_less or is_more else 1.0
 
 

@@ -30,6 +30,9 @@ _MISSING: Final = 1.7
 """From how many usual gaps on a phase may be missing in a gap."""
 
 
+_LEAST_GAIN: Final = 0.2
+"""By how much air and body are brighter alike where it is the gain: ghosts brighten air by up to
+16 %, and a quarter of the body by 0 % in ISPY1_1002. Our own choice."""
 _MOST_WAYS: Final = 4
 _CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
 _NEVER: Final = (
@@ -122,10 +125,23 @@ def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually {usual:g} s: "
-        "is a phase missing there, or taken later?"
+        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually "
+        f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: is a phase missing there, or taken later?"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
+    )
+
+
+def gain_warnings(stacks: Sequence[Sequence[Slice]], looks: Looks) -> tuple[str, ...]:
+    """Return a sentence where air and body of phases are brighter alike than those of phase 0."""
+    first = looks.blocks(stacks[0])
+    gains = [gain_between(first, looks.blocks(stack), _LEAST_GAIN) for stack in stacks]
+    gains = [max(gain, 1.0) for gain in gains]
+    if max(gains) == 1.0:
+        return ()
+    return (
+        f"{_describe_gains(gains)}, so enhancement may come out too large by this factor: look at "
+        "the images, and at the scale and the receiver's gain in their headers",
     )
 
 
@@ -250,18 +266,25 @@ def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[i
 
 def _of_another_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> str:
     odd = [k for k, gain in enumerate(gains) if gain != 1.0]
-    least, most = (f"{pick(gains[k] for k in odd):.2g}" for pick in (min, max))
-    factor = least if least == most else f"{least} to {most}"
-    phases = f"phase {odd[0]} is" if len(odd) == 1 else f"phases {', '.join(map(str, odd))} are"
     ways = [use_series(stacks)]
     if len(odd) == 1:
         ways.append(leave_out([stacks[odd[0]]], stacks))
     return (
-        f"expected one brightness in {name}, but {phases} about {factor} times as bright as phase "
-        "0 throughout, air and body alike, as where the receiver's gain changed between them, or "
-        "in an image computed from others: such a signal cannot be compared with that of phase 0 "
-        "unless it is scaled; name the series to go on with the values as they are, or leave out "
+        f"expected one brightness in {name}, but {_describe_gains(gains)}: such a signal cannot be "
+        "compared with that of phase 0 unless it is scaled; name the series to go on with the "
+        "values as they are, or leave out "
         f"what was not measured{in_brackets(*ways)}"
+    )
+
+
+def _describe_gains(gains: Sequence[float]) -> str:
+    odd = [k for k, gain in enumerate(gains) if gain != 1.0]
+    least, most = (f"{pick(gains[k] for k in odd):.2g}" for pick in (min, max))
+    factor = least if least == most else f"{least} to {most}"
+    phases = f"phase {odd[0]} is" if len(odd) == 1 else f"phases {', '.join(map(str, odd))} are"
+    return (
+        f"{phases} about {factor} times as bright as phase 0 throughout, air and body alike, as "
+        "where the receiver's gain changed between them, or in an image computed from others"
     )
 
 

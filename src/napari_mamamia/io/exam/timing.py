@@ -14,13 +14,15 @@ from typing import Any, Final
 from napari_mamamia.core.case import ScanTiming
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.elements import open_dicom, optional_number
+from napari_mamamia.io.dicom.private import PrivateElement
 from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Slice
 from napari_mamamia.io.dicom.times import DAY_S, read_time_s
+from napari_mamamia.io.dicom.trust import find_units_s
 from napari_mamamia.io.files.foreign import reads
 
 _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
-_GE_DURATION: Final = (0x0019, 0x105A)
+_GE_DURATION: Final = PrivateElement(0x0019, "gems_acqu_01", 0x5A, "FL")
 _MOST_S: Final = 7200.0
 """An exam takes no two hours from its pre-contrast scan to the injection."""
 
@@ -79,6 +81,8 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
 def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
     """Return the least value of each phase, None where a plane has none."""
     minima = []
+    if len(find_units_s(name, [piece for stack in stacks for piece in stack])) > 1:
+        return None
     for stack in stacks:
         times = [piece.clocks[name] for piece in stack if name in piece.clocks]
         if len(times) < len(stack):

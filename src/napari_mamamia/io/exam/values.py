@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.elements import Scaling
@@ -9,11 +10,19 @@ from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 
+_NAMELESS: Final = (
+    "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
+)
+_SAME_SCALE: Final = 1.001
+"""Factors that differ less are one: RescaleSlope is rounded."""
+
 
 def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
     """Return what speaks against the values of an exam: two scales, or bright turned to dark."""
     doubts = (
         _find_two_scales(stacks, name),
+        _find_unnamed_slopes(stacks, name),
+        _find_unused_mappings(stacks, name),
         _find_negative_slope(stacks, name),
         _find_wrapped(stacks, name),
     )
@@ -28,6 +37,26 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
         f"the values there are {_describe_result(fault, slices)}"
         for fault, n_slices in faults.items()
     ]
+    unused = Counter(p.scaling.unused for p in slices if p.scaling.unused)
+    notes += [
+        f"{mapping} in {n_slices} of {len(slices)} slices was not applied: the values there are "
+        "not those it tells"
+        for mapping, n_slices in unused.items()
+    ]
+    nameless = [p.scaling.nameless for p in slices if p.scaling.nameless is not None]
+    if nameless:
+        notes.append(
+            f"{_NAMELESS} ({min(nameless):g} to {max(nameless):g} in {len(nameless)} of "
+            f"{len(slices)} slices), was not applied: the scale of the values is not that of "
+            "other exams"
+        )
+    n_dark = sum(p.header.photometric == "MONOCHROME1" for p in slices)
+    if n_dark:
+        notes.append(
+            f"PhotometricInterpretation is MONOCHROME1 in {n_dark} of {len(slices)} slices, which "
+            "viewers show with high values dark: the values there are the stored ones; check that "
+            "what enhances rises in them"
+        )
     n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
@@ -60,6 +89,46 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
         f"{odd} (the first is {first}) and others {other}, so their values are on different "
         "scales: export the series again, leave out the phases concerned, or name all that count "
         "to take the values as they are" + in_brackets(leave_out(gone, stacks), use_series(stacks))
+    )
+
+
+def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where Philips' Scale Slope lost its creator and would change the values.
+
+    The signal is stored / SS; by RescaleSlope it is the same but for RescaleSlope x SS.
+    """
+    factors = {
+        None if p.scaling.nameless is None else p.scaling.slope * p.scaling.nameless
+        for stack in stacks
+        for p in stack
+    }
+    numbers = [factor for factor in factors if factor is not None]
+    if not numbers or (None not in factors and max(numbers) <= _SAME_SCALE * min(numbers)):
+        return None
+    return CaseError(
+        f"expected one scaling in {name}, but {_NAMELESS}, differs between its slices against "
+        "RescaleSlope, so their values may be on different scales, by up to "
+        f"{max(numbers) / min(numbers):.3g} times: export the series again with Philips' private "
+        "elements, or name all that count to take the values by RescaleSlope"
+        + in_brackets(use_series(stacks))
+    )
+
+
+def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
+    """Return the doubt where images are mapped to a quantity in ways that are not applied here."""
+    counts = Counter(piece.scaling.unused for stack in stacks for piece in stack)
+    if len(counts) < 2:
+        return None
+    odd = min((text for text in counts if text), key=lambda text: counts[text])
+    first, gone = _find_slices(stacks, lambda piece: piece.scaling.unused == odd)
+    other = next(text for text in counts if text != odd)
+    return CaseError(
+        f"expected one mapping to values in {name}, but {counts[odd]} of {counts.total()} slices "
+        f"have {odd} (the first is {first}) and others {other or 'none but RescaleSlope'}, which "
+        "is not applied here, so their values are on different scales: export the series again "
+        "with it applied, or convert it to NIfTI so; leave out the phases concerned, or name all "
+        "that count to take the values as they are"
+        + in_brackets(leave_out(gone, stacks), use_series(stacks))
     )
 
 

@@ -22,6 +22,7 @@ from napari_mamamia.io.dicom.elements import (
     shape_of,
     spacing_of,
 )
+from napari_mamamia.io.dicom.private import find_block
 from napari_mamamia.io.files.foreign import reads
 
 CREATOR: Final = "UCSF BIRP PRIVATE CREATOR 011710xx"
@@ -174,10 +175,9 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
 
 
 def _find_block(header: Any) -> Any | None:
-    try:
-        return header.private_block(GROUP, CREATOR)
-    except KeyError:
-        return None
+    """Return UCSF's block of elements, under the creator's name as the file writes it."""
+    number = find_block(header, GROUP, CREATOR)
+    return None if number is None else header.private_block(GROUP, header[GROUP, number].value)
 
 
 def _read_inner(item: Any, offset: int) -> Any:
