@@ -41,7 +41,7 @@ FORMULA_ERROR: Final = re.compile(
 """What spreadsheet programs show where a formula fails; #N/A means a missing value."""
 _ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
 
-_PLAIN: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+PLAIN_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA: Final = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA_GROUP: Final = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _POINT_GROUP: Final = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
@@ -138,7 +138,7 @@ def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
     (0.83, 0.5, 1234.5, 1200.0)
     """
     if (isinstance(value, int | float) and not isinstance(value, bool)) or (
-        isinstance(value, str) and style.point == "decimal" and _PLAIN.fullmatch(value)
+        isinstance(value, str) and style.point == "decimal" and PLAIN_NUMBER.fullmatch(value)
     ):
         number = float(value)
     else:
@@ -182,7 +182,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
         _COMMA.fullmatch(text) and not _COMMA_GROUP.fullmatch(text) for text in texts
     )
     point_decimal = comma_groups or any(
-        "." in text and _PLAIN.fullmatch(text) and not _POINT_GROUP.fullmatch(text)
+        "." in text and PLAIN_NUMBER.fullmatch(text) and not _POINT_GROUP.fullmatch(text)
         for text in texts
     )
     is_decimal = comma_decimal or (hint is not None and hint.comma == "decimal")
@@ -245,7 +245,7 @@ def _parse_text(text: str, style: NumberStyle, value: object) -> float:
         return float(text.replace(",", ""))
     if _POINT_GROUPS.fullmatch(text):
         return float(text.replace(".", "").replace(",", "."))
-    if _PLAIN.fullmatch(text) or _COMMA.fullmatch(text) or _BLANK_GROUPS.fullmatch(text):
+    if PLAIN_NUMBER.fullmatch(text) or _COMMA.fullmatch(text) or _BLANK_GROUPS.fullmatch(text):
         return float(_BLANKS.sub("", text).replace(",", "."))
     if text.casefold().lstrip("+-") in {"inf", "infinity", "nan"}:
         return math.inf
