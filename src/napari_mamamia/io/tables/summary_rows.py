@@ -97,7 +97,8 @@ def find_odd_ids(cells: Sequence[object]) -> frozenset[str]:
 
     All others have a digit and this one has none; or a number of three digits and more, and this
     one has a shorter one in a form of its own that is no cohort's (``NACT_12``, ``TCGA-AR-A1AX``);
-    or all others are numbers alone. Fewer than four others make no rule, nor do more odd ids than a summary has rows.
+    or all others are numbers alone. Fewer than four others make no rule, nor do more odd ids than a
+    summary has rows.
 
     Examples
     --------
