@@ -123,7 +123,8 @@ def audit_table(
             for cell in no_label
         ),
     )
-    summary = AuditSummary(result, read.n, failures, out, read.row_numbers, read.notes)
+    notes = (*read.notes, *(read.note_alike(columns.patient) if columns.patient else ()))
+    summary = AuditSummary(result, read.n, failures, out, read.row_numbers, notes)
     _write_audit(summary, table, overwrite=existing is not Existing.REFUSE)
     return summary
 
