@@ -121,3 +121,31 @@ def test_brackets_in_a_table_are_text(here):
     done = challenge("run", "ch")
     assert done.returncode == 3
     assert "team [dicom] of cats: what was wrong" in done.stdout
+
+
+def test_many_tables_are_refused_before_they_are_read_and_in_a_short_line(here):
+    """20,000 tables in a zip took 38 s, and a line of 3.5 MB in the ledger."""
+    begun = challenge("init", "ch", "--clinical", "clinical.csv", "--task", "classification",
+                      "--bootstrap", 0)  # fmt: skip
+    assert begun.returncode == 0, begun.stderr
+    with zipfile.ZipFile("ch/submissions/many.zip", "w") as archive:
+        for at in range(300):
+            archive.writestr(f"t{at}.csv", "a\n1\n")
+    done = challenge("run", "ch")
+    assert done.returncode == 3
+    assert "found 300 (t0.csv, t1.csv, t10.csv" in done.stderr
+    assert "and 290 more): hand in one table" in done.stderr
+    assert len(done.stderr) < 1000
+    assert max(path.stat().st_size for path in Path("ch/attempts").rglob("*.jsonl")) < 3000
+
+
+def test_tables_beside_masks_that_are_not_read_are_named(here):
+    begun = challenge("init", "ch", "--reference", "reference", "--clinical", "clinical.csv",
+                      "--task", "both", "--bootstrap", 0)  # fmt: skip
+    assert begun.returncode == 0, begun.stderr
+    team = write_team(Path("ch/submissions/team"), 1, N)
+    for at in range(40):
+        (team / f"features_{at}.csv").write_text("a\n1\n")
+    (team / "predictions.csv").write_text(responses())
+    done = challenge("run", "ch")
+    assert "note: expected one table, found 41 (features_0.csv" in " ".join(done.stdout.split())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
@@ -116,7 +117,7 @@ def read_value_tables(path: Path) -> ValueTables:
         )
     notes = _list_notes(table)
     if not_ranked:
-        listed = ", ".join(not_ranked)
+        listed = name_some(not_ranked)
         notes += (
             f"{path.name}: {listed} taken as said of the cases, not as algorithms: rename a column "
             "that is one",
@@ -221,14 +222,14 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
     if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
-            f"each algorithm, found {', '.join(header) or 'no header'}: name the columns so"
+            f"each algorithm, found {name_some(header) or 'no header'}: name the columns so"
         )
     for name in algorithms:
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
                 f"expected one column {name} in {path}, found {len(places)} (columns "
-                f"{', '.join(str(index + 1) for index in places)}): keep the one that counts"
+                f"{name_some([str(index + 1) for index in places])}): keep the one that counts"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -294,7 +295,7 @@ def _choose_column(table: Table) -> list[str]:
         return [name for name in table.header.places if name != "case"]
     raise FormatError(
         f"expected a column dsc, value or score in {table.path}, found "
-        f"{', '.join(others) or 'none'}: name the one to rank by",
+        f"{name_some(others) or 'none'}: name the one to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ _COHORT: Final = re.compile(r"[^\W\d_]{2,}\d?[_-]\d+|(?=.{8})[A-Z\d]+([_-][A-Z\d
 _LONG_NUMBER: Final = 3
 _FEWEST: Final = 4
 _MOST_SUMMARIES: Final = 12
-_STATISTICS: Final[Mapping[str, Callable[[NDArray[np.float64]], float | np.float64]]] = {
+_STATISTICS: Final[Mapping[str, Callable[[NDArray[np.float64]], SupportsFloat]]] = {
     "mean": np.mean,
     "median": np.median,
     "standard deviation": lambda values: np.std(values, ddof=1),
