@@ -23,12 +23,14 @@ _LONGEST_MISSING: Final = 40
 
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
-     "s\u00ec", "pcr", "pcr+", "responder", "complete response", "malignant"}
+     "s\u00ec", "pcr", "pcr+", "responder", "complete response", "malignant", "positiv",
+     "positif", "b\u00f6sartig", "maligne", "malin", "wahr", "vrai"}
 )  # fmt: skip
 NO: Final = frozenset(
     {"0", "0.0", "0,0", "no", "n", "false", "negative", "neg", "nein", "non", "non pcr", "no pcr",
      "not pcr", "nonpcr", "npcr", "pcr-", "non responder", "nonresponder", "no response", "rd",
-     "residual disease", "benign"}
+     "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
+     "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
 """Texts of a label, in any letter case, with blanks for ``-`` and ``_`` between words. ``rd`` is
 residual disease, as public tables of response name what is no pCR."""

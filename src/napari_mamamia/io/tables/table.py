@@ -42,6 +42,7 @@ from napari_mamamia.io.tables.summary_rows import (
     split_unit,
     unit_of,
 )
+from napari_mamamia.io.tables.text_rows import BLANKS_BETWEEN, has_blanks_between
 
 MOST_TITLES: Final = 30
 """Rows above the header, our own limit: a sheet that starts lower is no table."""
@@ -655,6 +656,8 @@ def _lacking(
     wanted = f"the column{'s' * (len(names) > 1)} {', '.join(names)}"
     if any_of:
         wanted += f" and one of {', '.join(c.name for c in columns if not c.is_needed)}"
+    if _is_parted_by_blanks(best, columns):
+        return FormatError(f"expected a table in {path}, but {BLANKS_BETWEEN}")
     there = ", ".join(filter(None, best))
     shown = there if len(there) <= 300 else there[:297] + "..."
     return MissingColumnsError(
@@ -664,6 +667,13 @@ def _lacking(
         missing,
         list(filter(None, best)),
     )
+
+
+def _is_parted_by_blanks(names: Sequence[str], columns: Sequence[Column]) -> bool:
+    if len(names) != 1 or not has_blanks_between(names[0]):
+        return False
+    words = names[0].split()
+    return all(find_columns(words, column) for column in columns if column.is_needed)
 
 
 def _name_column(column: Column) -> str:
