@@ -133,3 +133,28 @@ def test_parts_that_mean_nothing_are_refused(table, tmp_path, parts):
     assert done.returncode in (1, 2)
     assert "part" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+ALIKE = [("P001", "p001"), ("P02", "P2"), ("Q 7", "Q7"), ("R_10", "R_010")]
+UNLIKE = [("P010", "P100"), ("A1", "A10"), ("A-1", "B-1"), ("0", "00x")]
+
+
+@pytest.mark.parametrize("command", ["split", "audit", "score-classifier"])
+@pytest.mark.parametrize("pair", [*ALIKE, *UNLIKE])
+def test_patients_that_may_be_one_are_named(tmp_path, command, pair):
+    """They would be in two parts: leakage."""
+    women = [*pair, *(f"W{at + 30}" for at in range(22))]
+    rows = [f"e{at},{name},{at % 2},{at % 7},{'ab'[at % 2]}" for at, name in enumerate(women)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(("exam,woman,y,m,part", *rows)))
+    words = {
+        "split": ("--patient", "woman", "--part", "a=1", "--part", "b=1"),
+        "audit": ("--label", "y", "--split", "part", "--patient", "woman"),
+        "score-classifier": ("--id", "exam", "--label", "y", "--score", "m", "--cluster", "woman",
+                             "--bootstrap", 0),
+    }[command]  # fmt: skip
+    done = mamamia(command, path, *words, "--out", tmp_path / "out", has_figures=False)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 0, said
+    text = f"woman {pair[0]!r} and {pair[1]!r} count as different"
+    assert (text in said) is (pair in ALIKE), said

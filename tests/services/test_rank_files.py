@@ -347,3 +347,58 @@ def test_with_a_clinical_table_a_page_has_its_groups(write, tmp_path):
     text = (tmp_path / "out" / "teams" / "B.html").read_text()
     assert "Menopausal status" in text
     assert "0.7000 to 0.7000" in text  # eight equal values
+
+
+# ------------------------------------------------------------------ one unit, and only algorithms
+
+
+def rank_table(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    done = mamamia("rank", "--table", path, "--resamples", 10, "--out", tmp_path / "o",
+                   has_figures=False)  # fmt: skip
+    return done, " ".join((done.stdout + done.stderr).split())
+
+
+def long_table(metric, factors):
+    """Return values 0.5 to 0.8 of each algorithm by its factor, with and without a metric."""
+    rows = [
+        f"c{case},{name},{(0.5 + case / 10) * factor}" + (f",{metric}" if metric else "")
+        for name, factor in factors.items()
+        for case in range(4)
+    ]
+    return "\n".join((f"case,algorithm,value{',metric' if metric else ''}", *rows))
+
+
+@pytest.mark.parametrize("metric", ["dsc", "Dice", "IoU", "jaccard", "dice_WT", "mean DSC"])
+def test_one_algorithm_in_percent_is_refused_wherever_the_metric_is_named(tmp_path, metric):
+    done, said = rank_table(tmp_path, long_table(metric, {"A": 1, "B": 100}))
+    assert done.returncode == 1
+    assert f"expected {metric} from 0 to 1, but the values of B are not (B: 50 to 80)" in said
+
+
+@pytest.mark.parametrize("metric", ["", "score", "nsd"])
+def test_one_algorithm_in_percent_is_named_where_no_metric_has_bounds(tmp_path, metric):
+    done, said = rank_table(tmp_path, long_table(metric, {"A": 1, "B": 100, "C": 0.9}))
+    assert done.returncode == 0
+    assert "the median of B (65) is more than 20 times that of C (0.585)" in said
+
+
+@pytest.mark.parametrize(
+    ("metric", "factors"),
+    [("", {"A": 1, "B": 15}), ("hd95", {"A": 3, "B": 40}), ("dice_WT", {"A": 100, "B": 90})],
+)
+def test_algorithms_in_one_unit_raise_no_alarm(tmp_path, metric, factors):
+    done, said = rank_table(tmp_path, long_table(metric, factors))
+    assert done.returncode == 0, said
+    assert "one unit" not in said
+
+
+@pytest.mark.parametrize("column", ["age", "Age (years)", "centre", "Group", "breast-density"])
+def test_a_column_about_cases_is_no_algorithm(tmp_path, column):
+    rows = [f"c{case},{0.5 + case / 10},{0.4 + case / 10},{40 + case}" for case in range(4)]
+    done, said = rank_table(tmp_path, "\n".join((f"case,A,B,{column}", *rows)))
+    assert done.returncode == 0, said
+    assert f"{column} taken as said of the cases, not as algorithms" in said
+    got = json.loads((tmp_path / "o" / "rank.json").read_text())
+    assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2}

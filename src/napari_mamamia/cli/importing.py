@@ -1,6 +1,5 @@
 """`mamamia import`: DICOM studies become cases of a data set."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,7 +15,7 @@ from napari_mamamia.cli.options import (
     column_choice,
     existing_policy,
 )
-from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_grid, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 from napari_mamamia.core.choices import Clock, Dates, Sides
 
@@ -146,7 +145,6 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
 
 
 def _print_table(study: "FoundStudy") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table()
@@ -168,7 +166,7 @@ def _print_table(study: "FoundStudy") -> None:
             row.use,
             row.fate,
         )
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    print_grid(table, 200)
 
 
 def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:

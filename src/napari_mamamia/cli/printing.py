@@ -12,6 +12,8 @@ from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from napari_mamamia.core.records import CaseFailure, CaseScore
     from napari_mamamia.services.batch.row_table import RowSummary
     from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -43,7 +45,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
     with Bar(
         *columns,
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -67,7 +69,6 @@ def print_table(
     is_folded: bool = False,
 ) -> None:
     """Print a table, 120 columns wide where nobody looks; `is_folded` keeps long cells whole."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title)
@@ -76,7 +77,18 @@ def print_table(
         table.add_column(head, justify=side, overflow="fold" if is_folded else "ellipsis")
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    print_grid(table, 120)
+
+
+def print_grid(table: "Table", width: int) -> None:
+    """Print a table of rich, `width` columns wide where nobody looks.
+
+    Brackets and colons in cells are text, as in ``napari-mamamia[dicom]``, and no markup.
+    """
+    from rich.console import Console
+
+    columns = None if sys.stdout.isatty() else width
+    Console(width=columns, markup=False, emoji=False).print(table)
 
 
 def shown(value: float, digits: int) -> str:

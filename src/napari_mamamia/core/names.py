@@ -1,4 +1,6 @@
-"""Names of files as every text of ours shows them."""
+"""Names of files and lists of names, as every text of ours shows them."""
+
+from collections.abc import Sequence
 
 
 def readable_name(name: str) -> str:
@@ -13,3 +15,15 @@ def readable_name(name: str) -> str:
     ("'M\\ufffdller'", 'Müller')
     """
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def name_some(names: Sequence[str], most: int = 10) -> str:
+    """Return the first names, and how many more there are.
+
+    Examples
+    --------
+    >>> name_some(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -76,7 +76,7 @@ def _terminal_bar() -> Iterator[Report]:
     from rich.progress import Progress as Bar
 
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
-    text = TextColumn("{task.description}")
+    text = TextColumn("{task.description}", markup=False)
     with Bar(*columns, text, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 

@@ -219,6 +219,8 @@ def read_challenge(folder: Path) -> OpenChallenge:
     FormatError
         If there is none, or its files are not as they were written.
     """
+    # In full: a child process, which starts elsewhere, answers with full paths of sealed files.
+    folder = folder.absolute()
     path = folder / CHALLENGE_FILE
     if not path.is_file():
         raise FormatError(

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import name_some, readable_name
 from napari_mamamia.core.program.system import open_own
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, FrozenFile
@@ -102,14 +102,14 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
         if len(same) == 1:
             teams.append(same[0])
             continue
-        both = " and ".join(one.path.name for one in same)
+        both = " and ".join(name_some([one.path.name for one in same]).rsplit(", ", 1))
         text = f"expected one submission of a team, found {both}: keep or rename one"
         problems += dict.fromkeys((one.team, text) for one in same)
     there = {case_key(team.team) for team in teams} | {case_key(name) for name, _ in problems}
     missing = [name for name in names if case_key(file_name(name)) not in there]
     if missing:
         raise CaseError(
-            f"expected a submission of {', '.join(missing)} in {folder}, found none: put TEAM/, "
+            f"expected a submission of {name_some(missing)} in {folder}, found none: put TEAM/, "
             "TEAM.zip or TEAM.csv there"
         )
     return TeamList(tuple(teams), tuple(problems))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.io.challenge.challenge_file import FrozenFile
 from napari_mamamia.io.challenge.handed_in import SealedFiles, find_tables, inner_folder
 from napari_mamamia.io.data_set.mask_files import holds_masks
@@ -103,6 +104,8 @@ class _ProgramFiles:
     files: tuple[FrozenFile, ...]
 
 
+_MOST_TABLES: Final = 20
+"""Our own limit: a submission's one or two, and what lies about."""
 _FROM_COPY: Final = "take it from a copy of the challenge's folder"
 _MANIFEST: Final = RecordCodec(Manifest, _FROM_COPY)
 _FILES: Final = RecordCodec(_ProgramFiles, _FROM_COPY)
@@ -124,13 +127,13 @@ def look_inside(sealed: Path) -> Contents:
     if len(programs) == 1:
         return Contents(SubmissionKind.PROGRAM, programs[0], image=asked.image)
     if programs:
-        names = ", ".join(program.name for program in programs)
+        names = name_some([program.name for program in programs])
         return _say_nothing(folder, f"expected one {_MODEL}, found it in {names}: hand in one")
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)
     # Below a table of scores there may be images, which make no submission of masks.
     if holds_masks(masks, is_deep=scores is None):
-        return Contents(SubmissionKind.MASKS, masks, responses)
+        return Contents(SubmissionKind.MASKS, masks, responses, problem=problem)
     if responses is not None:
         return Contents(SubmissionKind.RESPONSES, folder, responses)
     if scores is not None:
@@ -200,11 +203,19 @@ def _list_folders(folder: Path) -> list[Path]:
 
 
 def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
-    """Return the table of responses, that of scores, and what is wrong with them."""
+    """Return the table of responses, that of scores, and what is wrong with them.
+
+    A submission has one of each at most: of more tables than a few nobody reads all.
+    """
+    found = find_tables(folder)
+    if len(found) > _MOST_TABLES:
+        names = name_some([table.name for table in found])
+        problem = f"expected one table, found {len(found):,} ({names}): hand in one table"
+        return None, None, problem
     responses: list[Path] = []
     scores: list[Path] = []
     problems: list[str] = []
-    for table in find_tables(folder):
+    for table in found:
         reasons = []
         for reader, sort in ((read_response_table, responses), (read_score_table, scores)):
             try:
@@ -216,7 +227,7 @@ def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
             problems.append(reasons[1] if "score" in table.name else reasons[0])
     for name, tables in (("responses", responses), ("scores", scores)):
         if len(tables) > 1:
-            both = " and ".join(table.name for table in tables)
+            both = " and ".join(name_some([table.name for table in tables]).rsplit(", ", 1))
             problems.append(f"expected one table of {name}, found {both}: hand in one")
             tables.clear()
     return next(iter(responses), None), next(iter(scores), None), "; ".join(problems)

@@ -97,8 +97,8 @@ def cohort_of_sheet(
     ]
     refused += [RefusedRow(row, "it is the header once more") for row in data.headers]
     refused.sort(key=lambda one: one.row)
-    marked = (data.marked_note,) if data.marked else ()
-    notes = (*_list_notes(header, sheet, choice, records), *marked)
+    others = filter(None, (data.marked_note, data.odd_note))
+    notes = (*_list_notes(header, sheet, choice, records), *others)
     return Cohort(tuple(records), tuple(refused), notes)
 
 

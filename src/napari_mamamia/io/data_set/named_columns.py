@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import paced
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.files.file_names import alike_ids
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import UNSEEN, is_missing, parse_id, parse_label
 from napari_mamamia.io.tables.table import BadCell, Column, Table, is_id_name, read_table
@@ -76,6 +78,17 @@ class NamedTable:
             bad += [BadCell(len(ids), reason)] if reason else []
             ids.append("" if reason else name)
         return tuple(ids), tuple(bad)
+
+    def note_alike(self, column: str) -> tuple[str, ...]:
+        """Say which ids of a column may be one, "" and blanks apart; () where all differ."""
+        groups = alike_ids(filter(None, self.texts(column)))
+        if not groups:
+            return ()
+        pairs = [" and ".join(map(repr, group)) for group in groups]
+        return (
+            f"{self.name}: {column} {name_some(pairs)} count as different, though they differ by "
+            "letter case, blanks or leading zeros alone: write one as the other where they are one",
+        )
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
         """Return a column of 1 and 0, nan where missing; what is neither is bad and nan too."""

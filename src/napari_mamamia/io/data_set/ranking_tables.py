@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
 from napari_mamamia.io.tables.spreadsheets import read_sheets
+from napari_mamamia.io.tables.summary_rows import split_unit
 from napari_mamamia.io.tables.table import Column, Table, needed, optional, read_table, spelled
 
 KEYS: Final = ("task", "metric", "site")
@@ -27,8 +29,16 @@ KEYS: Final = ("task", "metric", "site")
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
 _USUAL: Final = ("dsc", "value", "score")
-_SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
+SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
 """Metrics from 0 to 1: one table in percent would lead all others."""
+_FACTS_OF_CASES: Final = """
+age age_years sex gender ethnicity race menopause menopausal_status breast_density density
+centre center hospital institution group cohort dataset data_set vendor manufacturer scanner
+field_strength fold split part subtype tumor_subtype tumour_subtype pcr stage grade weight bmi
+year status profile n_phases volume volume_mm3
+"""
+_NO_ALGORITHMS: Final = frozenset(_FACTS_OF_CASES.split())
+"""Columns that say something of a case in a wide table."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
@@ -98,13 +108,21 @@ def read_value_tables(path: Path) -> ValueTables:
     is_long = table.has("value") and table.has("algorithm") and table.has("case")
     keys = tuple(key for key in KEYS if table.has(key))
     names: dict[str, str] = {}
-    cells = (_read_long if is_long else _read_wide)(table, names)
+    not_ranked = () if is_long else _list_case_facts(table)
+    cells = _read_long(table, names) if is_long else _read_wide(table, names, not_ranked)
     if not cells:
         raise FormatError(
             f"expected a row for each case in {path}, but there is none below its header: look "
             "whether the program that wrote it came to its end"
         )
-    return ValueTables(keys, _part_cells(path, cells, names), _list_notes(table))
+    notes = _list_notes(table)
+    if not_ranked:
+        listed = name_some(not_ranked)
+        notes += (
+            f"{path.name}: {listed} taken as said of the cases, not as algorithms: rename a column "
+            "that is one",
+        )
+    return ValueTables(keys, _part_cells(path, cells, names), notes)
 
 
 @reads(_EXPECTED, _REMEDY)
@@ -189,22 +207,29 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
     return cells
 
 
-def _read_wide(table: Table, names: dict[str, str]) -> list[_Cell]:
+def _list_case_facts(table: Table) -> tuple[str, ...]:
+    """Return the columns of a wide table that by their name are no algorithms."""
+    places = table.header.places
+    return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
+
+
+def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -> list[_Cell]:
     path, header = table.path, table.header.names
     case_at = table.header.places.get("case", 0)
-    not_algorithms = {case_at, *(table.header.places[key] for key in KEYS if table.has(key))}
+    others = (*(key for key in KEYS if table.has(key)), *not_ranked)
+    not_algorithms = {case_at, *(table.header.places[name] for name in others)}
     algorithms = {name: at for name, at in table.header.places.items() if at not in not_algorithms}
     if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
-            f"each algorithm, found {', '.join(header) or 'no header'}: name the columns so"
+            f"each algorithm, found {name_some(header) or 'no header'}: name the columns so"
         )
     for name in algorithms:
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
                 f"expected one column {name} in {path}, found {len(places)} (columns "
-                f"{', '.join(str(index + 1) for index in places)}): keep the one that counts"
+                f"{name_some([str(index + 1) for index in places])}): keep the one that counts"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -270,7 +295,7 @@ def _choose_column(table: Table) -> list[str]:
         return [name for name in table.header.places if name != "case"]
     raise FormatError(
         f"expected a column dsc, value or score in {table.path}, found "
-        f"{', '.join(others) or 'none'}: name the one to rank by",
+        f"{name_some(others) or 'none'}: name the one to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
 
@@ -283,7 +308,7 @@ def _read_values(table: Table, name: str) -> list[float]:
                 f"expected a cell for each column in row {row.number} of {table.path}, but "
                 f"{row.problem}: correct the row"
             )
-    is_share = spelled(name) in _SHARES
+    is_share = spelled(name) in SHARES
     values, bad = table.numbers(name, low=0 if is_share else -inf, high=1 if is_share else inf)
     if bad:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]

@@ -1,6 +1,11 @@
 """What names tell: that two spellings mean one case."""
 
+import re
 import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+_LEADING_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 def case_key(case_id: str) -> str:
@@ -10,3 +15,18 @@ def case_key(case_id: str) -> str:
     in how they store accents: letter case and the form of accents do not matter.
     """
     return unicodedata.normalize("NFC", case_id).casefold()
+
+
+def alike_ids(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return ids that differ by letter case, blanks or leading zeros alone, group by group.
+
+    Examples
+    --------
+    >>> alike_ids(["DUKE_001", "duke_1", "DUKE_1 ", "DUKE_010", "DUKE_100"])
+    (('DUKE_001', 'duke_1', 'DUKE_1 '),)
+    """
+    by_key: dict[str, dict[str, None]] = {}
+    for name in ids:
+        key = _LEADING_ZEROS.sub("", "".join(case_key(name).split()))
+        by_key.setdefault(key, {})[name] = None
+    return tuple(tuple(same) for same in by_key.values() if len(same) > 1)

@@ -23,12 +23,14 @@ _LONGEST_MISSING: Final = 40
 
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
-     "s\u00ec", "pcr", "pcr+", "responder", "complete response", "malignant"}
+     "s\u00ec", "pcr", "pcr+", "responder", "complete response", "malignant", "positiv",
+     "positif", "b\u00f6sartig", "maligne", "malin", "wahr", "vrai"}
 )  # fmt: skip
 NO: Final = frozenset(
     {"0", "0.0", "0,0", "no", "n", "false", "negative", "neg", "nein", "non", "non pcr", "no pcr",
      "not pcr", "nonpcr", "npcr", "pcr-", "non responder", "nonresponder", "no response", "rd",
-     "residual disease", "benign"}
+     "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
+     "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
 """Texts of a label, in any letter case, with blanks for ``-`` and ``_`` between words. ``rd`` is
 residual disease, as public tables of response name what is no pCR."""
@@ -41,7 +43,7 @@ FORMULA_ERROR: Final = re.compile(
 """What spreadsheet programs show where a formula fails; #N/A means a missing value."""
 _ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
 
-_PLAIN: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+PLAIN_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA: Final = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA_GROUP: Final = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _POINT_GROUP: Final = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
@@ -138,7 +140,7 @@ def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
     (0.83, 0.5, 1234.5, 1200.0)
     """
     if (isinstance(value, int | float) and not isinstance(value, bool)) or (
-        isinstance(value, str) and style.point == "decimal" and _PLAIN.fullmatch(value)
+        isinstance(value, str) and style.point == "decimal" and PLAIN_NUMBER.fullmatch(value)
     ):
         number = float(value)
     else:
@@ -182,7 +184,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
         _COMMA.fullmatch(text) and not _COMMA_GROUP.fullmatch(text) for text in texts
     )
     point_decimal = comma_groups or any(
-        "." in text and _PLAIN.fullmatch(text) and not _POINT_GROUP.fullmatch(text)
+        "." in text and PLAIN_NUMBER.fullmatch(text) and not _POINT_GROUP.fullmatch(text)
         for text in texts
     )
     is_decimal = comma_decimal or (hint is not None and hint.comma == "decimal")
@@ -245,7 +247,7 @@ def _parse_text(text: str, style: NumberStyle, value: object) -> float:
         return float(text.replace(",", ""))
     if _POINT_GROUPS.fullmatch(text):
         return float(text.replace(".", "").replace(",", "."))
-    if _PLAIN.fullmatch(text) or _COMMA.fullmatch(text) or _BLANK_GROUPS.fullmatch(text):
+    if PLAIN_NUMBER.fullmatch(text) or _COMMA.fullmatch(text) or _BLANK_GROUPS.fullmatch(text):
         return float(_BLANKS.sub("", text).replace(",", "."))
     if text.casefold().lstrip("+-") in {"inf", "infinity", "nan"}:
         return math.inf

@@ -13,10 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from napari_mamamia.core.errors import FormatError, MissingColumnsError
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.tables.cells import (
     FORMULA_ERROR,
+    PLAIN_NUMBER,
     UNSEEN,
     AmbiguousNumberError,
     NumberStyle,
@@ -30,7 +34,15 @@ from napari_mamamia.io.tables.cells import (
 )
 from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, wrong_length
-from napari_mamamia.io.tables.summary_rows import is_summary, is_unit_row, split_unit, unit_of
+from napari_mamamia.io.tables.summary_rows import (
+    find_odd_ids,
+    find_statistic,
+    is_summary,
+    is_unit_row,
+    split_unit,
+    unit_of,
+)
+from napari_mamamia.io.tables.text_rows import BLANKS_BETWEEN, has_blanks_between
 
 MOST_TITLES: Final = 30
 """Rows above the header, our own limit: a sheet that starts lower is no table."""
@@ -114,6 +126,7 @@ class DataRows:
     summaries: list[tuple[int, str]] = field(default_factory=list)
     headers: list[int] = field(default_factory=list)
     marked: list[str] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
 
     @property
     def marked_note(self) -> str:
@@ -123,6 +136,16 @@ class DataRows:
         return (
             f"{_list_few(self.marked)} read as cases though they begin with #: remove the #, or "
             "the rows where they are comments"
+        )
+
+    @property
+    def odd_note(self) -> str:
+        """Say which cases have an id of another form than all others, "" where none has."""
+        if not self.odd:
+            return ""
+        return (
+            f"{_list_few(self.odd)} counted, though under an id of another form than all others: "
+            "delete what is a summary"
         )
 
     @property
@@ -137,10 +160,9 @@ class DataRows:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out or may be none, by name, in plain sentences."""
-        if not self.headers:
-            return self.doubtful
         headers = f"{_list_few([str(row) for row in self.headers])} the header once more: left out"
-        return (*self.doubtful, headers)
+        notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
+        return tuple(filter(None, notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +414,64 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
         gap = next((k for k in read if k in gaps), None)
         problem = f"{cell_name(place, gap)} is {gaps[gap]}" if gap is not None else wrong
         data.rows.append(Row(place + 1, cells, problem))
+    _part_odd_rows(data, id_place)
     return data
+
+
+def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
+    """Leave out rows that hold a statistic of the others under an id of another form.
+
+    Other rows with such an id stay, and are named.
+    """
+    if id_place is None:
+        return
+    ids = [_texts(row.cells[id_place : id_place + 1]) for row in data.rows]
+    odd = find_odd_ids([text for texts in ids for text in texts])
+    if not odd:
+        return
+    names = [texts[0] if texts and texts[0] in odd else "" for texts in ids]
+    others = [row for row, name in zip(data.rows, names, strict=True) if not name]
+    columns = _columns_of_numbers(others, id_place)
+    rows = []
+    for row, name in zip(data.rows, names, strict=True):
+        written = [
+            (text, values)
+            for index, (style, values) in columns.items()
+            if index < len(row.cells) and (text := _written_number(row.cells[index], style))
+        ]
+        if name and find_statistic(written):
+            data.summaries.append((row.number, name))
+            continue
+        rows.append(row)
+        data.odd += [f"{row.number} ({name[:40]})"] if name else []
+    data.rows = rows
+    data.summaries.sort()
+
+
+def _columns_of_numbers(
+    rows: Sequence[Row], id_place: int
+) -> dict[int, tuple[NumberStyle, NDArray[np.float64]]]:
+    """Return the style and the numbers of each column in which more than half of rows have one."""
+    columns = {}
+    for index in range(max((len(row.cells) for row in rows), default=0)):
+        cells = [row.cells[index] for row in rows if index < len(row.cells)]
+        style = NumberStyle() if is_plain_column(cells) else style_of(cells)
+        texts = [text for cell in cells if (text := _written_number(cell, style))]
+        if index != id_place and 2 * len(texts) > len(rows):
+            columns[index] = style, np.array(texts, dtype=np.float64)
+    return columns
+
+
+def _written_number(cell: object, style: NumberStyle) -> str:
+    """Return a cell's number with its digits, "" where it holds none."""
+    if is_missing(cell):
+        return ""
+    try:
+        number = parse_number(cell, style)
+    except ValueError:
+        return ""
+    text = str(cell).strip().replace(",", ".") if isinstance(cell, str) else ""
+    return text if PLAIN_NUMBER.fullmatch(text) else repr(number)
 
 
 def spelled(name: object) -> str:
@@ -577,6 +656,8 @@ def _lacking(
     wanted = f"the column{'s' * (len(names) > 1)} {', '.join(names)}"
     if any_of:
         wanted += f" and one of {', '.join(c.name for c in columns if not c.is_needed)}"
+    if _is_parted_by_blanks(best, columns):
+        return FormatError(f"expected a table in {path}, but {BLANKS_BETWEEN}")
     there = ", ".join(filter(None, best))
     shown = there if len(there) <= 300 else there[:297] + "..."
     return MissingColumnsError(
@@ -586,6 +667,13 @@ def _lacking(
         missing,
         list(filter(None, best)),
     )
+
+
+def _is_parted_by_blanks(names: Sequence[str], columns: Sequence[Column]) -> bool:
+    if len(names) != 1 or not has_blanks_between(names[0]):
+        return False
+    words = names[0].split()
+    return all(find_columns(words, column) for column in columns if column.is_needed)
 
 
 def _name_column(column: Column) -> str:

@@ -17,6 +17,21 @@ from napari_mamamia.io.tables.budget import MOST_COLUMNS, Room, read_text_bytes,
 
 _SEPARATORS: Final = ",;\t|"
 _SEP_LINE: Final = re.compile(r'"?sep=(.)"?[,;\t|"]*\r?\n?', re.IGNORECASE)
+_HEAD_BYTES: Final = 512
+_OTHER_KINDS: Final = {
+    re.compile(rb"version https://git-lfs"): (
+        "it is a pointer of Git LFS and not the table itself (git lfs pull brings it)"
+    ),
+    re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|\?xml)", re.IGNORECASE): (
+        "it is a web page or XML, such as a page to sign in, and no table"
+    ),
+    re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[\[{])"): (
+        "it is JSON and no table with a row for each case"
+    ),
+}
+BLANKS_BETWEEN: Final = (
+    "blanks stand between its cells: write it with commas, in R by write.csv(..., row.names=FALSE)"
+)
 _LOOKED_AT: Final = 40
 """Lines that tell the separator: a header may stand below 30 titles."""
 
@@ -35,7 +50,16 @@ def read_text(path: Path) -> tuple[str, str]:
         data = read_text_bytes(stream)
     if data.startswith(b"PK\x03\x04"):
         raise ValueError("it is a zip, such as .xlsx or .ods: give it that suffix")
+    for pattern, kind in _OTHER_KINDS.items():
+        if pattern.match(data, 0, _HEAD_BYTES):
+            raise ValueError(kind)
     return decoded(data)
+
+
+def has_blanks_between(line: str, *, quoted: bool = False) -> bool:
+    """Whether a line has several cells between blanks and no separator, as R writes tables."""
+    is_parted = any(sign in line for sign in _SEPARATORS)
+    return not is_parted and len(line.split()) > 1 and (not quoted or line.startswith('"'))
 
 
 def read_own_rows(path: Path) -> list[Sequence[object]]:
@@ -91,6 +115,8 @@ def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
             n_parted += 1
             yield rows
     if first_error is not None and not n_parted:
+        if has_blanks_between(lines[0], quoted=True):
+            raise ValueError(BLANKS_BETWEEN) from first_error
         raise first_error
 
 

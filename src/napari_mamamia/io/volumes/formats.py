@@ -4,7 +4,7 @@ No reader is imported before a file is opened: napari asks in its window's threa
 ours.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
@@ -29,6 +29,9 @@ class VolumeFormat:
         Ends of the file beside it that has its voxels.
     is_for_masks
         Whether it holds segments and is never an image.
+    require_with
+        The same for the function that raises `MissingExtraError` where its package is not
+        installed; "" where the base install reads it.
     """
 
     suffixes: tuple[str, ...]
@@ -37,6 +40,7 @@ class VolumeFormat:
     write_with: str = ""
     voxel_suffixes: tuple[str, ...] = ()
     is_for_masks: bool = False
+    require_with: str = ""
 
 
 _NRRD: Final = "volumes.nrrd:open_nrrd"
@@ -52,7 +56,13 @@ FORMATS: Final = (
     VolumeFormat((".nhdr",), _NRRD, voxel_suffixes=(".raw", ".raw.gz")),
     VolumeFormat((".mha",), "volumes.metaimage:open_metaimage"),
     VolumeFormat((".mhd",), "volumes.metaimage:open_metaimage", voxel_suffixes=(".raw", ".zraw")),
-    VolumeFormat((".dcm",), "", "seg.labels:read_seg_labels", is_for_masks=True),
+    VolumeFormat(
+        (".dcm",),
+        "",
+        "seg.labels:read_seg_labels",
+        is_for_masks=True,
+        require_with="dicom.elements:require_pydicom",
+    ),
 )
 """DICOM is here as a segmentation (SEG) alone: images are series of files, see `io.exam`."""
 
@@ -80,6 +90,13 @@ def suffix_of(name: str) -> str:
 def format_of(name: str) -> VolumeFormat | None:
     """Return the format that a file's name tells, None where it is no volume file."""
     return _BY_SUFFIX.get(suffix_of(name))
+
+
+def require_readers(names: Iterable[str]) -> None:
+    """Raise `MissingExtraError` unless all volume files of such names can be read here."""
+    for volume_format in {format_of(name) for name in names}:
+        if volume_format is not None and volume_format.require_with:
+            function_of(volume_format.require_with)()
 
 
 def function_of(reference: str) -> Callable[..., Any]:

@@ -116,7 +116,8 @@ def run_batch(
     ClusterError
         If the scheduler of `place` cannot be reached, or its workers cannot be started.
     MissingExtraError
-        If `place` is a cluster and dask is not installed.
+        If `place` is a cluster and dask is not installed, or a case's files need a package that is
+        not: it would fail for no fault of its own. Earlier results stay.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
@@ -225,6 +226,8 @@ def _sort_in(
     failed: dict[str, CaseFailure],
     kept: ResultStore[T] | None,
 ) -> None:
+    if outcome.missing_extra is not None:
+        raise MissingExtraError(*outcome.missing_extra)
     if kept is not None:
         kept.add(outcome)
     if outcome.result is None:

@@ -12,6 +12,8 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
@@ -74,7 +76,7 @@ class Child:
         try:
             # Packed twice: what the child cannot unpack is then the failure of one case, not the
             # end of the pipe.
-            pickle.dump(pickle.dumps((work, inputs)), process.stdin)
+            pickle.dump(_pack_request(work, inputs), process.stdin)
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
@@ -154,6 +156,21 @@ def attempt_in_child(
     reason = f"the process that worked on it ended {_TRIES} times without an answer ({how})"
     reason += ": look at its files and at the free memory"
     return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
+
+
+class _AbsolutePickler(pickle.Pickler):
+    """Packs paths in full: a child starts in another folder than this process."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Path) and not obj.is_absolute():
+            return type(obj), obj.absolute().parts
+        return NotImplemented
+
+
+def _pack_request(work: CaseWork[Any], inputs: CaseInputs) -> bytes:
+    packed = BytesIO()
+    _AbsolutePickler(packed).dump((work, inputs))
+    return packed.getvalue()
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from napari_mamamia.core.errors import (
     FormatError,
     MamamiaError,
+    MissingExtraError,
     Remedy,
     list_remedies,
     refusal_text,
@@ -163,6 +164,8 @@ class Outcome(Generic[R]):
     prints: tuple[FilePrint | None, ...] = ()
     cause: FailureCause = FailureCause.ERROR
     remedies: tuple[Remedy, ...] = ()
+    missing_extra: tuple[str, str] | None = None
+    """Package and extra that this computer lacks: no fault of the case."""
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
@@ -175,6 +178,9 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
         prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
         result = work.function(inputs, work.settings)
         return Outcome(inputs.case_id, result, "", prints)
+    except MissingExtraError as error:
+        missing = (error.package, error.extra)
+        return Outcome(inputs.case_id, reason=str(error), missing_extra=missing)
     except MamamiaError as error:
         return Outcome(inputs.case_id, reason=str(error), remedies=list_remedies(error))
     except OSError as error:

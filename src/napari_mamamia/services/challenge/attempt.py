@@ -205,7 +205,8 @@ def evaluate(
         return Evaluation(AttemptOutcome.REFUSED, refusal)
     if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
         return _evaluate_given(opened, folder, contents.scores)
-    answers = _Answers(contents.folder, contents.responses)
+    notes = (contents.problem,) if opened.challenge.task.wants_responses else ()
+    answers = _Answers(contents.folder, contents.responses, notes=tuple(filter(None, notes)))
     if contents.kind is SubmissionKind.RESPONSES:
         answers = _Answers(None, contents.responses)
     if contents.kind is SubmissionKind.PROGRAM:

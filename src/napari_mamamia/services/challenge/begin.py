@@ -9,6 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.challenge.challenge_file import (
@@ -271,7 +272,7 @@ def _choose_express(
         missing = [one for one in settings.express if case_key(one) not in spelled]
         if missing:
             raise CaseError(
-                f"expected cases of the challenge for the express lane, got {', '.join(missing)}: "
+                f"expected cases of the challenge for the express lane, got {name_some(missing)}: "
                 "choose from its list"
             )
         return tuple(dict.fromkeys(spelled[case_key(one)] for one in settings.express))

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.challenge.site_file import SiteFile, SiteNumber, read_site_file
 from napari_mamamia.io.tables.flat_tables import write_flat_table
@@ -115,7 +116,7 @@ def require_equal(files: Sequence[SiteFile]) -> None:
     """Raise `CaseError` where files of sites cannot be put together."""
     names = [file.site.strip().casefold() for file in files]
     if not files or len(set(names)) < len(names):
-        listed = ", ".join(file.site for file in files) or "none"
+        listed = name_some([file.site for file in files]) or "none"
         raise CaseError(f"expected one file of each site, got {listed}: give each once")
     first = files[0]
     for file in files[1:]:

@@ -15,13 +15,19 @@ from napari_mamamia.core.errors import (
     CaseError,
     FormatError,
     MamamiaError,
+    MissingExtraError,
     is_of_system,
     refusal_text,
 )
 from napari_mamamia.core.program.system import limit_memory
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.challenge.challenge_file import RESULTS, OpenChallenge, read_challenge
+from napari_mamamia.io.challenge.challenge_file import (
+    RESULTS,
+    FrozenFile,
+    OpenChallenge,
+    read_challenge,
+)
 from napari_mamamia.io.challenge.handed_in import (
     HandedIn,
     digest_of,
@@ -39,6 +45,7 @@ from napari_mamamia.io.challenge.manifest import (
     MANIFEST,
     SEALED,
     Contents,
+    SubmissionKind,
     look_inside,
     read_manifest,
     seal_manifest,
@@ -48,6 +55,7 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import said
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep_below
+from napari_mamamia.io.volumes.formats import require_readers
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 from napari_mamamia.services.challenge.attempt import (
@@ -130,6 +138,8 @@ def run_challenge(
         If a team of `teams` handed nothing in, or there is no submission at all.
     FormatError
         If there is no challenge, or references or tables are not as they were frozen.
+    MissingExtraError
+        If a mask needs a package that is not installed; its attempt is not begun.
     SaveError
         If the ledger cannot be written.
     """
@@ -142,6 +152,8 @@ def run_challenge(
             "TEAM.zip or TEAM.csv there"
         )
     require_inputs(opened)
+    references = (case.reference for case in opened.challenge.cases)
+    require_readers(reference.name for reference in references if reference is not None)
     outcomes = [
         TeamOutcome(team, "", 0, AttemptOutcome.REFUSED, reason, is_new=False)
         for team, reason in listed.problems
@@ -214,10 +226,11 @@ def _make_attempt(
     team, folder = handed.team, opened.results(handed.team, digest)
     try:
         kind = _seal_copy(opened, handed, folder, digest, child)
+    except MissingExtraError:
+        raise
     except Exception as error:  # noqa: BLE001 - one submission ends no run
-        if isinstance(error, MamamiaError) and not isinstance(error, FormatError):
-            return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
-        if is_of_system(error):
+        is_known = isinstance(error, MamamiaError) and not isinstance(error, FormatError)
+        if is_known or is_of_system(error):
             return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
         reason = _explain_error(error)
         writer.end(writer.begin(team, digest, _UNREADABLE), AttemptOutcome.REFUSED, reason)
@@ -258,9 +271,14 @@ def _explain_error(error: Exception) -> str:
 def _seal_copy(
     opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
 ) -> str:
-    """Copy what was handed in, unless it is there; return its kind."""
+    """Copy what was handed in, unless it is there; return its kind.
+
+    What needs a package that is not installed is not copied: no attempt may be used up by it.
+    """
     if (folder / MANIFEST).is_file():
-        return read_manifest(folder).kind.value
+        manifest = read_manifest(folder)
+        _require_readers(manifest.kind, manifest.files)
+        return manifest.kind.value
     limits = opened.challenge.limits
     with own_folder(folder.parent) as temporary:
         sealed = seal_submission(handed.path, temporary / SEALED, limits)
@@ -270,10 +288,16 @@ def _seal_copy(
                 "run again when the team has finished"
             )
         contents = _inspect_sealed(temporary / SEALED, child)
+        _require_readers(contents.kind, sealed.files)
         numbers = (limits.case_seconds, limits.memory_bytes)
         write_manifest(seal_manifest(handed.team, sealed, contents, numbers), temporary)
         place_folder(temporary, folder)
     return contents.kind.value
+
+
+def _require_readers(kind: SubmissionKind, files: Sequence[FrozenFile]) -> None:
+    if kind is SubmissionKind.MASKS:
+        require_readers(file.name for file in files)
 
 
 @dataclass(frozen=True, slots=True)

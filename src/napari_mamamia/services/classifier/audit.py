@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.data_set.named_columns import NamedTable, read_named_columns
 from napari_mamamia.io.tables.spreadsheets import write_sheet
@@ -95,7 +96,7 @@ def audit_table(
     for name in (columns.label, columns.split, columns.patient, columns.hash_, *columns.left_out):
         if name and name not in read.columns:
             raise FormatError(
-                f"expected a column {name} in {table}, found {', '.join(read.columns)}: name one "
+                f"expected a column {name} in {table}, found {name_some(read.columns)}: name one "
                 "of these"
             )
     targets = [*_read_label(read, columns.label), *_read_parts(read, columns.split)]
@@ -123,7 +124,8 @@ def audit_table(
             for cell in no_label
         ),
     )
-    summary = AuditSummary(result, read.n, failures, out, read.row_numbers, read.notes)
+    notes = (*read.notes, *(read.note_alike(columns.patient) if columns.patient else ()))
+    summary = AuditSummary(result, read.n, failures, out, read.row_numbers, notes)
     _write_audit(summary, table, overwrite=existing is not Existing.REFUSE)
     return summary
 

@@ -235,7 +235,9 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
     last = numbers[-1]
     if columns.exam:
         places, last = {place: place for place in range(units.n)}, units.n - 1
-    return ReadCases(cases, (*table.failures, *failures), places, last, table.notes)
+    unit_columns = filter(None, (columns.case_id, columns.exam, columns.cluster))
+    alike = (note for column in unit_columns for note in table.note_alike(column))
+    return ReadCases(cases, (*table.failures, *failures), places, last, (*table.notes, *alike))
 
 
 def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:

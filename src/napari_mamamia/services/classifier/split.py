@@ -144,7 +144,8 @@ def split_table(
     ]
     write_sheet([head, *lines], out / SPLIT_TABLE, name="split", overwrite=overwrite)
     reasons = (*(failure.reason for failure in read.failures), *failures)
-    summary = SplitSummary(split, reasons, out, read.notes)
+    notes = (*read.notes, *read.note_alike(patient))
+    summary = SplitSummary(split, reasons, out, notes)
     write_json(_describe_split(summary, seed), out / SPLIT, overwrite=overwrite)
     return summary
 

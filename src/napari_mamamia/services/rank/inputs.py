@@ -1,9 +1,11 @@
 """What is ranked, from files: one table for each algorithm, or one of all; and resamples."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.ranking_tables import (
+    SHARES,
     CaseColumns,
     read_case_columns,
     read_draws,
@@ -21,6 +24,7 @@ from napari_mamamia.io.data_set.ranking_tables import (
 )
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
+from napari_mamamia.io.tables.table import spelled
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -29,13 +33,15 @@ from napari_mamamia.scoring.cohort.policy import count_cases, is_unusable
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
-from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
+from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better, listed
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
 """A case with one of these in its table's column ``status`` was not answered: a rule filled it."""
 _SCORED = ("dsc", "norm_hd")
 """The two columns that the challenge's composite is made of."""
+_OTHER_UNIT: Final = 20
+"""Medians that differ by more than this factor may be in two units. Our own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,7 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
             group = partial(_group_cases, cohort, inputs.profile)
             composite, note = _make_composite(inputs, tables[0].cases, cohort)
             notes += [note] if note else []
+    notes += [note for table in tables if (note := _compare_units(table))]
     tables, directions = _direct_tables(tables, inputs.larger_is_better)
     draws = None
     if inputs.draws is not None:
@@ -206,17 +213,17 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
                 f"expected a value of {one.name} in {one.path} for one case or more, found none: "
                 "give its values, or leave the algorithm out"
             )
-    spelled = _spell_cases(read)
-    values = np.full((len(read[0].columns), len(spelled), len(read)), np.nan)
+    spellings = _spell_cases(read)
+    values = np.full((len(read[0].columns), len(spellings), len(read)), np.nan)
     given = np.ones(values.shape[1:], dtype=np.bool_)
-    places = {case: index for index, case in enumerate(spelled)}
+    places = {case: index for index, case in enumerate(spellings)}
     for at, columns in enumerate(read):
         rows = [places[case_key(case)] for case in columns.cases]
         values[:, rows, at] = columns.values.T
         given[rows, at] = _find_given(columns)
     tables = [
         RankingTable(
-            tuple(names), tuple(spelled.values()), values[index], metric=metric, given=given
+            tuple(names), tuple(spellings.values()), values[index], metric=metric, given=given
         )
         for index, metric in enumerate(read[0].columns)
     ]
@@ -236,6 +243,44 @@ def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
         for case in columns.cases:
             spelled.setdefault(case_key(case), case)
     return spelled
+
+
+def _compare_units(table: RankingTable) -> str:
+    """Return a note where an algorithm's values may be in another unit than the others'.
+
+    Raises
+    ------
+    FormatError
+        If they must be: a metric from 0 to 1 that one algorithm keeps to and another does not.
+    """
+    ranges = {
+        name: column[np.isfinite(column)]
+        for name, column in zip(table.algorithms, table.values.T, strict=True)
+    }
+    ranges = {name: values for name, values in ranges.items() if values.size}
+    outside = [name for name, v in ranges.items() if v.min() < 0 or v.max() > 1]
+    words = set(re.findall("[a-z]+", table.metric.casefold()))
+    is_exact = spelled(table.metric) in SHARES
+    if outside and words & SHARES and (is_exact or len(outside) < len(ranges)):
+        values = ranges[outside[0]]
+        raise FormatError(
+            f"expected {table.metric} from 0 to 1, but the values of {listed(outside)} are not "
+            f"({outside[0]}: {values.min():g} to {values.max():g}): where they are percent, divide "
+            "them by 100"
+        )
+    medians = {name: float(np.median(values)) for name, values in ranges.items()}
+    typical = {name: median for name, median in medians.items() if median > 0}
+    if not typical:
+        return ""
+    low = min(typical, key=typical.__getitem__)
+    high = [name for name, median in typical.items() if median > _OTHER_UNIT * typical[low]]
+    if not high:
+        return ""
+    metric = f"{table.metric}: " if table.metric else ""
+    return (
+        f"{metric}the median of {listed(high)} ({typical[high[0]]:g}) is more than {_OTHER_UNIT} "
+        f"times that of {low} ({typical[low]:g}): check that all are in one unit, such as percent"
+    )
 
 
 def _direct_tables(

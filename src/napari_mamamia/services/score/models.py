@@ -6,6 +6,7 @@ from pathlib import Path
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
@@ -135,7 +136,7 @@ def require_names(names: Sequence[str]) -> None:
     keys = [case_key(file_name(name, "the name of a model")) for name in names]
     if len(set(keys)) < len(keys):
         raise CaseError(
-            f"expected a name of its own for each model, got {', '.join(names)}: give them as "
+            f"expected a name of its own for each model, got {name_some(names)}: give them as "
             "NAME=DIR"
         )
 
@@ -144,6 +145,6 @@ def require_baseline(names: Sequence[str], baseline: str) -> None:
     """Raise `CaseError` where the baseline is none of the models."""
     if baseline and baseline not in names:
         raise CaseError(
-            f"expected one of the models {', '.join(names)} as the baseline, got {baseline!r}: "
+            f"expected one of the models {name_some(names)} as the baseline, got {baseline!r}: "
             "choose one of them, or score it as well"
         )

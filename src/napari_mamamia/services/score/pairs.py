@@ -11,7 +11,7 @@ from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.io.data_set.mask_files import MaskListing, bare_id, list_masks, no_mask_error
 from napari_mamamia.io.files.checksums import sha256_of
-from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.file_names import alike_ids, case_key
 
 Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
 """By case id, in order: the reference and the prediction, None where there is no file."""
@@ -92,6 +92,21 @@ def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs
     keys = sorted(ids, key=lambda key: ids[key])
     pairs = {ids[key]: (experts.masks.get(key), models.masks.get(key)) for key in keys}
     return FoundPairs(pairs, problems)
+
+
+def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
+    """Return why a case without a prediction may have one under another spelling of its id."""
+    reasons = {}
+    for names in alike_ids(pairs):
+        lacking = [name for name in names if pairs[name][0] and not pairs[name][1]]
+        others = [name for name in names if pairs[name][1] and not pairs[name][0]]
+        for name in (*lacking, *others) if lacking and others else ():
+            other = (others if name in lacking else lacking)[0]
+            reasons[name] = (
+                f"but {other} has a file: the ids may have lost zeros, or differ by blanks; give "
+                "both files one name where they are one case"
+            )
+    return reasons
 
 
 def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPairs:

@@ -57,7 +57,7 @@ from napari_mamamia.services.score.inspections import (
     looks_of,
 )
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
-from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
+from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, find_lost_zeros
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -439,6 +439,8 @@ def _score_cases(
     for case_id, (status, reason) in found.problems.items():
         score = CaseScore(case_id, status, profile=settings.profile.name, reason=reason)
         rows[case_id] = _with_reference(score, found.pairs[case_id][0], settings)
+    for case_id, reason in find_lost_zeros(found.pairs).items():
+        rows[case_id] = replace(rows[case_id], reason=f"{rows[case_id].reason}; {reason}")
     in_order = [rows[case_id] for case_id in found.pairs]
     predictions = {case_id: files[1] for case_id, files in found.pairs.items()}
     full = with_facts(in_order, predictions, tags_for(list(found.pairs), settings))
