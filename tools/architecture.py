@@ -33,22 +33,22 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 33_200,
-    "lines of code: services": 27_100,
-    "lines of code: io": 18_200,
-    "lines of code: scoring": 12_300,
-    "lines of code: segmentation": 11_400,
-    "lines of code: smartpaint": 5_000,
+    "lines of code: widgets": 33_250,
+    "lines of code: services": 28_000,
+    "lines of code: io": 20_700,
+    "lines of code: scoring": 12_350,
+    "lines of code: segmentation": 11_800,
+    "lines of code: smartpaint": 4_950,
     "lines of code: cli": 4_900,
     "lines of code: kinetics": 3_400,
-    "lines of code: reviewing": 2_900,
-    "lines of code: core": 2_600,
+    "lines of code: reviewing": 2_950,
+    "lines of code: core": 2_800,
     "lines of code: phantom": 2_350,
-    "lines of code: library": 2_250,
+    "lines of code: library": 2_400,
     "lines of code: metrics": 1_050,
-    "lines of code: annotations": 420,
-    "complexity, mean": 3.4,
-    "peculiar local names, %": 6.3,
+    "lines of code: annotations": 450,
+    "complexity, mean": 3.46,
+    "peculiar local names, %": 3.8,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""
 
