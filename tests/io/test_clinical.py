@@ -25,6 +25,7 @@ from napari_mamamia.io.clinical.rules import (
 )
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.cells import is_missing, parse_id
+from napari_mamamia.io.tables.summary_rows import is_summary
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 
@@ -322,10 +323,11 @@ def test_a_missing_file_or_another_kind_is_refused_by_name(tmp_path, name):
 
 WORDS = st.text(st.characters(categories=["L", "N", "P", "Zs"]), max_size=12).map(str.strip)
 TEXTS = WORDS.filter(lambda text: not is_missing(text))
+CASE_IDS = TEXTS.filter(lambda text: not is_summary(text))
 NUMBERS = st.decimals(-1000, 1000, places=3).map(float)
 RECORDS = st.builds(
     CaseRecord,
-    case_id=TEXTS,
+    case_id=CASE_IDS,
     age=st.none() | st.decimals(0, 120, places=3).map(float),
     menopausal_status=st.none() | st.sampled_from(MenopausalStatus),
     breast_density=st.none() | st.sampled_from("abcd"),
