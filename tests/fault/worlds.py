@@ -268,13 +268,12 @@ def review_init(world: Path) -> list[str]:
     return [*words, "--mode", "independent", "--freeze"]
 
 
-def reviewed(world: Path) -> Path:
+def reviewed(world: Path, *, is_blind: bool = True) -> Path:
     """Make a study that two have read to the end, one of its masks waiting on this computer.
 
-    Nothing is hidden in it: each sight of a blind study is an event of its own, so that no run
-    leaves the study as it was.
+    Each sight of a blind study is an event of its own, so that no such run leaves it as it was.
     """
-    ran(world, [*review_init(world), "--not-blind"])
+    ran(world, [*review_init(world), *["--not-blind"] * (not is_blind)])
     loaded("review_robot", "review_robot.py").read_all(
         world / "study", world / "robots", Path(masks(world))
     )
@@ -291,16 +290,16 @@ def review_verify(world: Path) -> list[str]:
 
 
 def review_audit(world: Path) -> list[str]:
-    return ["review", "audit", str(reviewed(world)), *out(world), "--reader", "lea"]
+    return ["review", "audit", str(reviewed(world, is_blind=False)), *out(world), "--reader", "lea"]
 
 
 def review_agreement(world: Path) -> list[str]:
-    words = ["review", "agreement", str(reviewed(world)), *out(world)]
+    words = ["review", "agreement", str(reviewed(world, is_blind=False)), *out(world)]
     return [*words, "--reader", "Lea", "--bootstrap", "20"]
 
 
 def review_report(world: Path) -> list[str]:
-    words = ["review", "report", str(reviewed(world)), *out(world)]
+    words = ["review", "report", str(reviewed(world, is_blind=False)), *out(world)]
     return [*words, "--reader", "Lea", "--bootstrap", "20", "--pictures", "1"]
 
 
@@ -330,7 +329,14 @@ def review_capture(world: Path) -> list[str]:
 
 def review_export(world: Path) -> list[str]:
     formats = ("masks", "answers", "monai-label", "grand-challenge", "events")
-    words = ["review", "export", str(reviewed(world)), *out(world), "--reader", "Lea"]
+    words = [
+        "review",
+        "export",
+        str(reviewed(world, is_blind=False)),
+        *out(world),
+        "--reader",
+        "Lea",
+    ]
     return [*words, *(word for name in formats for word in ("--format", name))]
 
 

@@ -188,9 +188,9 @@ def one_pair(hundred_pairs):
 def test_each_mask_is_read_once_for_score_and_kind_of_failure(one_pair, monkeypatch):
     read = []
 
-    def reading(path, label=None):
+    def reading(path, *words, **more):
         read.append(path.name)
-        return read_labels(path, label)
+        return read_labels(path, *words, **more)
 
     monkeypatch.setattr(volumes, "read_labels", reading)
     found = score_cases(one_pair).results[0]

@@ -196,11 +196,11 @@ def test_constant_predictions_are_refused_but_the_auc_stands(tmp_path):
 def test_bad_rows_unknown_cases_and_unknown_labels_are_failures(tmp_path):
     rows = [*PCR_ROWS, "P8,30,pre,a,", "P9,30,pre,a,1"]
     rows += [f"P{number},30,pre,a,1" for number in (10, 11)]
-    text = PREDICTIONS + "\np8,1,0.5\nQ,1,0.5\np9,2,0.5\np0,1,0.5\np10,1,1.5\np11,,0.5\n"
+    text = PREDICTIONS + "\np8,1,0.5\nX1,1,0.5\np9,2,0.5\np0,1,0.5\np10,1,1.5\np11,,0.5\n"
     text += "p9,1,0.5\n"
     _, found = pcr_numbers(tmp_path, text, rows, n_resamples=0)
     reasons = [(item["case_id"], item["reason"]) for item in found["failures"]]
-    assert [name for name, _ in reasons] == ["p9", "p0", "p10", "p11", "p9", "Q", "p8"]
+    assert [name for name, _ in reasons] == ["p9", "p0", "p10", "p11", "p9", "X1", "p8"]
     assert reasons[0][1] == "row 12 of p.csv: pcr '2' is neither 0 nor 1"
     assert "row 2 already" in reasons[1][1]
     assert "score must be from 0 to 1" in reasons[2][1]
@@ -235,7 +235,7 @@ def test_predictions_without_scores_have_no_auc_and_say_why(tmp_path):
 
 
 def test_a_table_without_a_usable_row_is_told_and_not_a_crash(tmp_path):
-    _, found = pcr_numbers(tmp_path, "case_id,pcr,score\nQ,1,0.5\n")
+    _, found = pcr_numbers(tmp_path, "case_id,pcr,score\nX1,1,0.5\n")
     assert found["n_scored"] == 0
     task2 = found["task2"]
     for name in ("balanced_accuracy", "fairness", "ranking_score", "auc", "brier"):
