@@ -293,8 +293,9 @@ def test_a_tool_leaves_its_input_alone_and_returns_the_smallest_change(name, mas
 
 
 @settings(max_examples=30, deadline=None)
-@given(mask=MASKS, name=st.sampled_from(["largest", "small", "holes", "slice holes", "between"]))
+@given(mask=MASKS, name=st.sampled_from(["largest", "small", "holes", "slice holes"]))
 def test_doing_it_twice_changes_nothing_more(mask, name):
+    """Not so of `between`: of scattered voxels what it fills may span a further gap."""
     once = after(mask, TOOLS[name](mask, grid_of(mask)))
     assert TOOLS[name](once, grid_of(mask))[0].is_empty
 
