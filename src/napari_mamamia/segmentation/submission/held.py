@@ -162,10 +162,11 @@ class Inventory:
         state = handle.stat()
         # Some file systems tell another device of a file than of its folder.
         is_output = state.st_dev == self._device or target.startswith(self._inside)
+        n_bytes = getattr(state, "st_blocks", 0) * 512  # Windows has no such field
         if state.st_nlink == 0 and is_output:
-            held.nameless[f"{state.st_ino}"] = state.st_blocks * 512
+            held.nameless[f"{state.st_ino}"] = n_bytes
         elif target.startswith(_MEMFD):
-            held.shared[f"{state.st_dev}:{state.st_ino}"] = state.st_blocks * 512
+            held.shared[f"{state.st_dev}:{state.st_ino}"] = n_bytes
 
     def _count_mappings(self, pid: int, held: Held) -> None:
         """Source: proc(5), maps: address range, rights, offset, device, inode, name."""
