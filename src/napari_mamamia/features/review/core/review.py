@@ -1,0 +1,308 @@
+"""A review study as it is frozen: cases, readers and their roles, rules, and who reads what.
+
+What happens in it are events, see `features/review/rules`; nothing here changes once a study
+has begun.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
+from napari_mamamia.core.errors import CaseError
+
+T = TypeVar("T")
+
+LEASE_S: Final = 1800
+"""How long a claim holds without a sign of its holder: our choice, half an hour."""
+
+
+class Role(StrEnum):
+    """What somebody may do in a study; the value is the word that people see and files hold."""
+
+    LEAD = "lead"
+    READER = "reader"
+    ADJUDICATOR = "adjudicator"
+
+
+class ReadingMode(StrEnum):
+    """How often a case is read, and by whom after whom; `docs/methods/review.md` says it in full.
+
+    INDEPENDENT and PANEL: some readers, each for himself; of a panel every case is adjudicated.
+    SECOND_LOOK: the second reader sees what the first did. ARBITRATION: two readers, and an
+    adjudicator where they disagree.
+    """
+
+    INDEPENDENT = "independent"
+    SECOND_LOOK = "second-look"
+    ARBITRATION = "arbitration"
+    PANEL = "panel"
+
+    @property
+    def n_fixed(self) -> int | None:
+        """Readings of a case where the mode sets them, else None."""
+        return 2 if self in (ReadingMode.SECOND_LOOK, ReadingMode.ARBITRATION) else None
+
+
+class ConsensusRule(StrEnum):
+    """How readings become one mask; a tie of a majority goes to what is named."""
+
+    MAJORITY_BACKGROUND = "majority-background"
+    MAJORITY_FOREGROUND = "majority-foreground"
+    MAJORITY_THIRD = "majority-third-reader"
+    UNION = "union"
+    INTERSECTION = "intersection"
+    STAPLE = "staple"
+
+
+class ReviewFormat(StrEnum):
+    """What of a study is exported, each a folder of its own."""
+
+    MASKS = "masks"
+    ANSWERS = "answers"
+    MRMC = "mrmc"
+    MONAI_LABEL = "monai-label"
+    GRAND_CHALLENGE = "grand-challenge"
+    EVENTS = "events"
+
+
+class Meaning(StrEnum):
+    """What a signature means. Source: 21 CFR 11.50(a)(3)."""
+
+    AUTHOR = "author"
+    REVIEWER = "reviewer"
+    APPROVER = "approver"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePrint:
+    """A file by its path below its folder, as POSIX, and the SHA-256 of its bytes."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCase:
+    """A case: `key` is its name in events and files, whatever letters its id has.
+
+    `site` is where its images come from, as far as the data set says; "" where it does not.
+    """
+
+    key: str
+    case_id: str
+    images: tuple[FilePrint, ...] = ()
+    site: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReader:
+    """A person: `reader_id` names folders and never changes, `name` is what people read."""
+
+    reader_id: str
+    name: str
+    roles: tuple[Role, ...] = (Role.READER,)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A reading that is asked of somebody; `occasion` 1 is the hidden repeat of 0."""
+
+    reader: str
+    case: str
+    occasion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """When two readings disagree: any of these, None for one that does not count.
+
+    Parameters
+    ----------
+    dice_below
+        Dice of the masks below this.
+    volume_ratio
+        Larger volume over smaller above this.
+    hd95_mm
+        95 % Hausdorff distance above this.
+    lesion_count, category
+        Another number of lesions; another answer to a question of categories.
+    """
+
+    dice_below: float | None = 0.7
+    volume_ratio: float | None = 1.5
+    hd95_mm: float | None = 10.0
+    lesion_count: bool = True
+    category: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeadKey:
+    """The public key (Ed25519, 64 hexadecimal digits) of a lead, from when the study was made."""
+
+    reader: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Honeypots:
+    """Cases of known truth among the others; which ones only the lead's own list says.
+
+    `sha256` is of that list, so that it cannot be changed afterwards.
+    """
+
+    count: int = 0
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlan:
+    """What the lead decides before cases are dealt out.
+
+    Parameters
+    ----------
+    n_readers
+        Readings of a case.
+    repeat_share
+        Part of each reader's cases that comes a second time, 0 to 0.5.
+    lease_s
+        How long a claim holds without a sign of its holder.
+    """
+
+    name: str
+    mode: ReadingMode = ReadingMode.INDEPENDENT
+    n_readers: int = 2
+    blinding: Blinding = NOT_BLIND
+    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
+    triggers: Triggers = Triggers()
+    repeat_share: float = 0.0
+    seed: int = 0
+    lease_s: int = LEASE_S
+
+    def __post_init__(self) -> None:
+        fixed = self.mode.n_fixed
+        if self.n_readers < 1 or (fixed is not None and self.n_readers != fixed):
+            raise CaseError(
+                f"expected {fixed or '1 or more'} reading(s) of a case in mode {self.mode}, got "
+                f"{self.n_readers}: leave the number out, or choose the mode independent"
+            )
+        if not 0 <= self.repeat_share <= 0.5:
+            raise CaseError(
+                f"expected a share of hidden repeats from 0 to 0.5, got {self.repeat_share:g}: "
+                "give 0.05 for one case in twenty"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study as its file holds it; `tasks` are in the order in which each reader gets them.
+
+    `data_set` is where the images were when it was made, `files` are what lies beside the study
+    file and is frozen with it, such as the protocol.
+    """
+
+    study_id: str
+    created: str
+    software: str
+    data_set: str
+    plan: StudyPlan
+    cases: tuple[StudyCase, ...]
+    readers: tuple[StudyReader, ...]
+    tasks: tuple[Task, ...] = ()
+    honeypots: Honeypots = Honeypots()
+    files: tuple[FilePrint, ...] = ()
+    lead_keys: tuple[LeadKey, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_distinct((case.key for case in self.cases), "key of a case")
+        _require_distinct((case.case_id for case in self.cases), "case id")
+        _require_distinct((reader.reader_id.casefold() for reader in self.readers), "reader")
+        _require_distinct((reader.name.casefold() for reader in self.readers), "name of a reader")
+        _require_distinct(
+            ((task.reader, task.case, task.occasion) for task in self.tasks), "task of a reader"
+        )
+        if not any(Role.LEAD in reader.roles for reader in self.readers):
+            raise CaseError(
+                "expected a reader with the role lead, got none: somebody has to answer for the "
+                "study"
+            )
+        leads = {reader.reader_id for reader in self.readers if Role.LEAD in reader.roles}
+        _require_distinct((lead_key.key for lead_key in self.lead_keys), "key of a lead")
+        for one in self.lead_keys:
+            if one.reader not in leads or not re.fullmatch(r"[0-9a-f]{64}", one.key):
+                raise CaseError(
+                    "expected a lead of the study and the 64 digits (0-9, a-f) of the lead's key, "
+                    f"got {one.reader!r} with {one.key!r}: check both"
+                )
+        cases = {case.key for case in self.cases}
+        readers = {reader.reader_id for reader in self.readers if Role.READER in reader.roles}
+        for task in self.tasks:
+            if task.case not in cases or task.reader not in readers:
+                raise CaseError(
+                    f"expected tasks of the study's cases and readers, got case {task.case} for "
+                    f"{task.reader}: make the study anew"
+                )
+
+    def case(self, key: str) -> StudyCase:
+        """Return the case of a key, or raise `CaseError`."""
+        return _find_one((case for case in self.cases if case.key == key), "a case key", key)
+
+    def case_of_id(self, case_id: str) -> StudyCase:
+        """Return the case of an id, or of its number (`number_of`), or raise `CaseError`."""
+        by_id = [case for case in self.cases if case.case_id == case_id]
+        by_number = [case for case in self.cases if self.number_of(case.key) == case_id]
+        if self.hides_site and not by_id + by_number:
+            raise CaseError(
+                f"expected a case of the study, got {case_id!r}: the site is hidden, so cases go "
+                "by numbers here, such as case-0001, as the window shows them"
+            )
+        return _find_one(by_id or by_number, "a case", case_id)
+
+    @property
+    def hides_site(self) -> bool:
+        """Whether nobody at a desk is to know where a case comes from."""
+        return self.plan.blinding.hides(Hidden.SITE)
+
+    def number_of(self, key: str) -> str:
+        """Return what a case is called where its id would tell the site; it is a case id, too."""
+        return f"case-{key.removeprefix('c')}"
+
+    def signed_id(self, key: str) -> str:
+        """Return what a signature calls a case: the same for who knows its id and who does not."""
+        return self.number_of(key) if self.hides_site else self.case(key).case_id
+
+    @property
+    def veiled(self) -> "Study":
+        """The same with a number in place of each case id, without sites and names of files."""
+        cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
+        return replace(self, cases=tuple(cases))
+
+    def reader(self, reader_id: str) -> StudyReader:
+        """Return the reader of an id, or raise `CaseError`."""
+        return _find_one(
+            (reader for reader in self.readers if reader.reader_id == reader_id),
+            "a reader",
+            reader_id,
+        )
+
+    def tasks_of(self, reader_id: str) -> tuple[Task, ...]:
+        """Return what a reader was given, in order."""
+        return tuple(task for task in self.tasks if task.reader == reader_id)
+
+
+def _find_one(found: Iterable[T], what: str, asked: str) -> T:
+    for one in found:
+        return one
+    raise CaseError(f"expected {what} of the study, got {asked!r}: check the spelling")
+
+
+def _require_distinct(values: Iterable[object], what: str) -> None:
+    every = list(values)
+    if len(set(every)) < len(every):
+        value, count = Counter(every).most_common(1)[0]
+        raise CaseError(
+            f"expected each {what} once, got {value!r} {count} times: give each its own"
+        )
