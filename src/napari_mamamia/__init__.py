@@ -135,20 +135,24 @@ else:
             from importlib.metadata import version
 
             return version("napari-mamamia")
-        if name in __all__ or name.startswith("_"):
+        if name in _NAMES or (name.startswith("_") and name != "__all__"):
             return _find(name)
-        from napari_mamamia.core.features import find_library_name, load_attribute
+        from napari_mamamia.core.features import (
+            find_library_name,
+            list_library_names,
+            load_attribute,
+        )
 
+        if name == "__all__":
+            return sorted({*_NAMES, *list_library_names()})
         attribute = find_library_name(name)
         return _find(name) if attribute is None else load_attribute(attribute)
 
     def __dir__() -> list[str]:
-        from napari_mamamia.core.features import list_library_names
-
-        return sorted({*globals(), *__all__, *list_library_names()})
+        return sorted({*globals(), *__getattr__("__all__")})
 
 
-__all__ = [
+_NAMES = (
     "ArgumentError",
     "Case",
     "CaseError",
@@ -190,4 +194,5 @@ __all__ = [
     "to_nibabel",
     "verify",
     "write_mask",
-]
+)
+"""The core's public names; those of features come with them."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOMS = ("io", "segmentation", "scoring", "services")
+ROOMS = ("io", "segmentation", "scoring", "services", "features")
 SOURCE = Path(__file__).parents[2] / "src" / "napari_mamamia"
 
 _CALLS = {

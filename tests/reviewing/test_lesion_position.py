@@ -21,7 +21,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.features.review.rules import lesion_position
+from napari_mamamia.findings import lesion_position
 from napari_mamamia.findings.form_rules import fill_computed, find_contradictions
 from napari_mamamia.findings.lesion_position import (
     LEAST_RADIUS_MM,
