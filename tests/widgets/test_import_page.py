@@ -15,7 +15,7 @@ from qtpy.QtWidgets import QApplication, QLabel, QWidget
 from napari_mamamia.core.choices import Clock, Dates
 from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Progress, report_progress
-from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.records import CaseFailure, CaseWarning
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
@@ -169,7 +169,9 @@ class FakeImports:
 
 
 def imported(case_id, warnings=()):
-    return ImportedCase(case_id, OUT / case_id, (4, 16, 20), None, "", "", (), warnings, 1)
+    return ImportedCase(
+        case_id, OUT / case_id, (4, 16, 20), None, "", "", (), tuple(map(CaseWarning, warnings)), 1
+    )
 
 
 @pytest.fixture

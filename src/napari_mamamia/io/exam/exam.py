@@ -187,7 +187,7 @@ def find_exam(
         grid,
         choice,
         table,
-        (*of_values, *doubts, *map(CaseWarning, notes), *_t1_warnings(chosen)),
+        (*map(CaseWarning, notes), *of_values, *doubts, *_t1_warnings(chosen)),
         blocks=tuple(looks.blocks(stack) for stack in stacks),
     )
 

@@ -264,7 +264,9 @@ class StudyView(QWidget):
         self._show_warnings(() if exam is None else exam.warnings)
 
     def _show_warnings(self, warnings: Sequence[CaseWarning]) -> None:
-        self.warnings.setText("\n".join(f"• {warning_text(warning)}" for warning in warnings))
+        self.warnings.setText(
+            "\n".join(f"• {sentence(warning_text(warning))}" for warning in warnings)
+        )
         self.warnings.setVisible(bool(warnings))
 
     def _fill_clocks(self, choice: StudyChoice) -> None:

@@ -138,14 +138,19 @@ def _values_text(key: str, values: list[str]) -> str:
 
 
 def warning_text(warning: CaseWarning) -> str:
-    """Return a warning as a sentence, and what would change it."""
+    """Return a warning, and in brackets what would change it."""
     remedies = tr(", or ").join(filter(None, map(remedy_text, warning.remedies)))
-    return f"{sentence(warning.text)}{f' ({remedies}.)' if remedies else ''}"
+    return f"{warning.text}{f' ({remedies})' if remedies else ''}"
 
 
 def sentence(text: str) -> str:
     """Return a text with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    return f"{text[:1].upper()}{with_full_stop(text[1:])}"
+
+
+def with_full_stop(text: str) -> str:
+    """Return a text that ends with a full stop."""
+    return text if text.endswith(".") else f"{text}."
 
 
 def study_text(found: FoundStudy) -> str:
@@ -226,12 +231,12 @@ def result_text(
         tr_n("{n} case imported into {out}.", "{n} cases imported into {out}.", n_cases, out=out)
     ]
     warnings = [
-        f"{case.case_id}: {warning_text(warning)}"
+        f"{case.case_id}: {with_full_stop(warning_text(warning))}"
         for case in summary.imported
         for warning in case.warnings
     ]
-    wrong = [f"{failure.case_id}: {sentence(failure.reason)}" for failure in summary.failures]
-    wrong += [f"{study.case_id}: {sentence(study.problem)}" for study in refused]
+    wrong = [f"{failure.case_id}: {with_full_stop(failure.reason)}" for failure in summary.failures]
+    wrong += [f"{study.case_id}: {with_full_stop(study.problem)}" for study in refused]
     if wrong:
         lines.append(tr("{n_wrong} not imported:", n_wrong=len(wrong)))
     every = [*wrong, *warnings]
