@@ -9,7 +9,6 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 
-
 _NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -111,7 +110,7 @@ class DataSet:
     """A folder (or file) of cases that follows one layout. It is only ever read.
 
     `layout` names the layout file where `kind` is PATTERN. `others` are files that are no phase,
-    with their role; `leftover` matched nothing; `refused` cannot be read as images, with the reason.
+    with their role; `leftover` matched nothing; `refused` cannot be read as images, and why.
     """
 
     root: Path

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
@@ -20,7 +20,9 @@ from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import mask_stem
 
 _PRE: Final = re.compile(r"(?:.*[^a-z])?pre(?:[^a-z].*)?", re.IGNORECASE)
-_NUMBERED: Final = re.compile(r"(?:.*[^a-z])?(?:post|phase|p|dce)?[-_ ]?(\d{1,4})", re.IGNORECASE)
+_NUMBERED: Final = re.compile(
+    r"(?:.*[^a-z0-9])?(?:post|phase|p|dce)?[-_ ]?(\d{1,4})", re.IGNORECASE
+)
 _POST: Final = re.compile(r"(?:.*[^a-z])?post(?:[^a-z].*)?", re.IGNORECASE)
 
 
@@ -40,26 +42,24 @@ def match_list(layout: Layout, tree: Tree) -> Matches:
     if rule is None:
         return matches
     for path in tree.files:
-        if rule.pattern.match_folder(path) is None:
-            continue
-        folder = path.rpartition("/")[0]
-        try:
-            content = read_json(tree.root / path)
-        except (OSError, ValueError) as error:
-            raise FormatError(f"expected a list of cases at {tree.root / path}, but {error}") from error
-        if not isinstance(content, dict):
-            continue
-        for key in rule.items:
-            items = content.get(key, [])
-            for item in items if isinstance(items, list) else []:
-                _add_item(matches, rule, item, key, folder)
+        if rule.pattern.match_folder(path) is not None:
+            _add_items(matches, rule, tree.root, path)
     if matches.exams:
         matches.leftover = [
-            path
-            for path in tree.files
-            if is_volume_path(path) and path not in matches.explained
+            path for path in tree.files if is_volume_path(path) and path not in matches.explained
         ]
     return matches
+
+
+def _add_items(matches: Matches, rule: ListRule, root: Path, path: str) -> None:
+    try:
+        content = read_json(root / path)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"expected a list of cases at {root / path}, but {error}") from error
+    for key in rule.items if isinstance(content, dict) else ():
+        items = content.get(key, [])
+        for item in items if isinstance(items, list) else []:
+            _add_item(matches, rule, item, key, path.rpartition("/")[0])
 
 
 def _add_item(matches: Matches, rule: ListRule, item: Any, key: str, folder: str) -> None:

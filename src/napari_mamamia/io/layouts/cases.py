@@ -1,16 +1,18 @@
-"""What a layout matched -> cases: phases in order, times, masks, rows of the table, and problems."""
+"""Cases of what a layout matched: phases in order, times, masks, rows of tables, problems."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.names import name_some
+from napari_mamamia.io.dicom.times import read_time_s
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.json_text import read_json
@@ -22,7 +24,6 @@ from napari_mamamia.io.files.sources import (
     PhaseSource,
     Visit,
 )
-from napari_mamamia.io.dicom.times import read_time_s
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, TableRule
 from napari_mamamia.io.layouts.matching import (
     ExamPaths,
@@ -181,8 +182,8 @@ def _with_reference(case: CaseFiles, exam: ExamPaths, root: Path) -> CaseFiles:
         listed = name_some(sorted(mask.path for mask in references), 3)
         return _with_problem(
             case,
-            f"expected one reference mask of {case.case_id}, but found {len(references)}: {listed}; "
-            "keep one of them",
+            f"expected one reference mask of {case.case_id}, but found {len(references)}: "
+            f"{listed}; keep one of them",
         )
     if not references:
         return case
@@ -241,14 +242,10 @@ def _with_phases(case: CaseFiles, layout: Layout, root: Path, exam: ExamPaths) -
         for phase, time in zip(ordered, times, strict=True)
     )
     warnings = (*case.warnings, warning) if warning else case.warnings
-    return replace(
-        case, phases=sources, problems=(*case.problems, *problems), warnings=warnings
-    )
+    return replace(case, phases=sources, problems=(*case.problems, *problems), warnings=warnings)
 
 
-def _find_phase_problems(
-    case_id: str, phases: Sequence[PhasePath], first: int
-) -> tuple[str, ...]:
+def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) -> tuple[str, ...]:
     """Return which phases are missing or there twice; times in names have no numbers to miss."""
     timed = [phase for phase in phases if phase.time_s is not None]
     if timed and len(timed) != len(phases):
@@ -272,8 +269,8 @@ def _find_phase_problems(
         listed = name_some([str(order - first) for order in missing])
         there = name_some([f"{order - first:g}" for order in sorted(by_order)])
         problems.append(
-            f"phase {listed} of {case_id} is missing: found {there}; add the file, or choose another "
-            "layout"
+            f"phase {listed} of {case_id} is missing: found {there}; add the file, or choose "
+            "another layout"
         )
     return tuple(problems)
 
@@ -299,7 +296,7 @@ def _read_phase_times(
         return nothing, f"{gap}: no times are used" if known else ""
     times = [clock - known[0] for clock in known]
     times = [time + 2 * _HALF_DAY_S if time < -_HALF_DAY_S else time for time in times]
-    if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(times)):
         return nothing, (
             "the times of the phases do not increase in their order "
             f"({name_some([f'{time:g} s' for time in times])}): no times are used"
@@ -318,10 +315,10 @@ def _read_volume_times(
         return nothing, ""
     if not _is_numbers(values) or len(values) != count:
         return nothing, (
-            f"expected {count} numbers of {layout.sidecar} beside {path.name}, but found {values!r}: "
-            "no times are used"
+            f"expected {count} numbers of {layout.sidecar} beside {path.name}, but found "
+            f"{values!r}: no times are used"
         )
-    if any(later <= earlier for earlier, later in zip(values, values[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(values)):
         return nothing, f"the {layout.sidecar} of {path.name} do not increase: no times are used"
     return tuple(float(value) - float(values[0]) for value in values), ""
 
@@ -454,8 +451,8 @@ def _with_table_times(case: CaseFiles, text: str) -> CaseFiles:
             case,
             warnings=(
                 *case.warnings,
-                f"{case.case_id} has {len(case.phases)} phases but {len(times)} times in its table: "
-                "no times are used",
+                f"{case.case_id} has {len(case.phases)} phases but {len(times)} times in its "
+                "table: no times are used",
             ),
         )
     timed = zip(case.phases, times, strict=True)
@@ -476,12 +473,9 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
         if not isinstance(names, dict):
             warnings.append(f"{path} names no channels: all of them are taken for phases")
             continue
-        roles = {
-            number: _find_role(str(name)) for number, name in names.items() if _find_role(str(name))
-        }
         for exam in matches.exams.values():
             if exam.fields.get("set", "").casefold() == (fields.get("set") or "").casefold():
-                _drop_channels(matches, exam, roles)
+                _drop_channels(matches, exam, names)
 
 
 def _find_role(name: str) -> str:
@@ -494,17 +488,19 @@ def _find_role(name: str) -> str:
     return ""
 
 
-def _drop_channels(matches: Matches, exam: ExamPaths, roles: Mapping[str, str]) -> None:
+def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) -> None:
+    """Keep the channels of an exam that are phases, numbered among these."""
+    numbers = sorted(int(number) for number in names if str(number).isdecimal())
+    roles = {number: _find_role(str(names[str(number)])) for number in numbers}
+    places = {number: place for place, number in enumerate(n for n in numbers if not roles[n])}
     kept = []
     for phase in exam.phases:
-        role = roles.get(f"{phase.order:g}", "")
+        role = roles.get(int(phase.order), "")
         if role:
             matches.others[phase.path] = f"{role}, by channel_names"
         else:
-            kept.append(phase)
-    if len(kept) < len(exam.phases):
-        kept.sort(key=lambda phase: phase.order)
-        exam.phases = [replace(phase, order=float(place)) for place, phase in enumerate(kept)]
+            kept.append(replace(phase, order=float(places.get(int(phase.order), phase.order))))
+    exam.phases = kept
 
 
 def _number_visits(
@@ -514,7 +510,7 @@ def _number_visits(
     cases: Sequence[CaseFiles],
     warnings: list[str],
 ) -> list[CaseFiles]:
-    """Number the visits of each patient in time, where their names or a table give an order.
+    """Give the visits of each patient a number in time, where their names or a table give an order.
 
     Several studies of one patient without a visit are visits.
     """

@@ -12,8 +12,13 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.layouts.cases import build_data_set
 from napari_mamamia.io.layouts.complete import complete_case
-from napari_mamamia.io.layouts.known import choose_matches, find_layout, list_layouts
-from napari_mamamia.io.layouts.layout import Layout, read_layouts
+from napari_mamamia.io.layouts.known import (
+    choose_matches,
+    find_layout,
+    list_layouts,
+    read_own_layout,
+)
+from napari_mamamia.io.layouts.layout import Layout
 from napari_mamamia.io.layouts.tree import list_tree
 
 _GLANCE: Final = 2000
@@ -95,4 +100,4 @@ def complete_studies(data_set: DataSet) -> DataSet:
 
 def _layouts_for(path: Path) -> tuple[Layout, ...]:
     described = own_layout_file(path)
-    return read_layouts(described) if described.is_file() else list_layouts()
+    return read_own_layout(described) if described.is_file() else list_layouts()

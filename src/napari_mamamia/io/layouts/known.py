@@ -1,5 +1,6 @@
 """The layouts that are known: those in the package, and those that other packages add."""
 
+import re
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -15,8 +16,7 @@ from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
 """Entry points of other packages: each is TOML text, or a function that returns it."""
-OWN_FILE: Final = "mamamia_layout.toml"
-"""Beside a data set's images: the layout that its owner described; it goes before all others."""
+_NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 
 
@@ -63,6 +63,32 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
         f"expected a layout or a .toml file that describes one, but found {name_or_path!r}: known "
         f"are {', '.join(sorted(by_name))}"
     )
+
+
+def read_own_layout(path: Path) -> tuple[Layout, ...]:
+    """Return the layouts of a data set's own file: ``layout = "NAME"``, or described in full.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or names no known layout.
+    """
+    named = _NAMED.fullmatch(path.read_text("utf-8-sig").strip()) if path.is_file() else None
+    return find_layout(named[1]) if named else read_layouts(path)
+
+
+def layout_text(name_or_path: str) -> str:
+    """Return the text that keeps a layout in a data set's own file.
+
+    Raises
+    ------
+    FormatError
+        If there is no such layout, or the file cannot be read.
+    """
+    find_layout(name_or_path)
+    path = Path(name_or_path)
+    is_file = path.suffix.lower() == ".toml"
+    return path.read_text("utf-8-sig") if is_file else f'layout = "{name_or_path}"\n'
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:

@@ -6,7 +6,7 @@ The form is described in docs/howto/open_data.md; the layouts that come with the
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -90,6 +90,7 @@ class TableRule:
     times: str = ""
     spacing: tuple[str, ...] = ()
     person: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
@@ -253,7 +254,7 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
     if not layout.images and layout.case_list is None:
         raise ValueError("expected image = [{path = ...}] or list = {path = ...}, found neither")
     if layout.axes and layout.axes != "zyx":
-        raise ValueError(f"expected geometry.axes = \"zyx\", but found {layout.axes!r}")
+        raise ValueError(f'expected geometry.axes = "zyx", but found {layout.axes!r}')
     return layout
 
 
@@ -312,9 +313,7 @@ class _Settings:
             self._parse(f"{key}[{index}].", table, parse) for index, table in enumerate(tables)
         )
 
-    def _parse(
-        self, where: str, table: Mapping[str, Any], parse: Callable[["_Settings"], T]
-    ) -> T:
+    def _parse(self, where: str, table: Mapping[str, Any], parse: Callable[["_Settings"], T]) -> T:
         inner = _Settings(table, f"{self._where}{where}")
         value = parse(inner)
         inner.require_known()

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from napari_mamamia.io.layouts.layout import ImageKind, ImageRule, Layout, MaskRule
+from napari_mamamia.io.layouts.layout import (
+    ImageKind,
+    ImageRule,
+    Layout,
+    MaskRule,
+    OtherRule,
+)
 from napari_mamamia.io.layouts.pattern import PathPattern, SortKey, is_volume_path
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem
@@ -145,32 +151,48 @@ def _parents(path: str, folders: Iterable[str] | set[str]) -> Iterator[bool]:
 def _match_folders(matches: Matches, masks: list[MaskPath], tree: Tree) -> set[str]:
     """Match the folders of DICOM files; return those whose files are thereby explained."""
     explained: set[str] = set()
-    layout = matches.layout
     for folder in sorted(tree.subfolders):
-        for rule in layout.others:
-            if rule.kind is ImageKind.DICOM and rule.pattern.match_folder(folder) is not None:
-                matches.others[folder] = rule.role
-                explained.add(folder)
-        for mask_rule in layout.masks:
-            if mask_rule.kind is not ImageKind.DICOM:
-                continue
-            fields = mask_rule.pattern.match_folder(folder)
-            if fields is not None and folder in tree.folders:
-                key = make_key(layout, fields)
-                masks.append(MaskPath(folder, mask_rule, _mask_name(mask_rule, fields), key))
-                explained.add(folder)
-        for image_rule in layout.images:
-            if image_rule.kind is not ImageKind.DICOM:
-                continue
-            fields = image_rule.pattern.match_folder(folder)
-            if fields is None or not _holds(image_rule, folder, tree):
-                continue
-            order = image_rule.phase if image_rule.phase is not None else fields.get("phase", 0)
-            phase = PhasePath(folder, ImageKind.DICOM, float(order))
-            _add_phase(matches, image_rule, fields, phase)
+        role = _find_role(matches.layout, folder, is_folder=True)
+        mask = _find_mask(matches.layout, folder, is_folder=True)
+        if role:
+            matches.others[folder] = role
+        if mask is not None and folder in tree.folders:
+            masks.append(mask)
+        is_image = _match_study(matches, tree, folder)
+        if role or mask is not None or is_image:
             explained.add(folder)
-            break
     return explained
+
+
+def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
+    for rule in matches.layout.images:
+        fields = rule.pattern.match_folder(folder) if rule.kind is ImageKind.DICOM else None
+        if fields is not None and _holds(rule, folder, tree):
+            _add_phase(matches, rule, fields, PhasePath(folder, rule.kind, 0.0))
+            return True
+    return False
+
+
+def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
+    """Return the role of a path that is known not to be a phase, "" where it is not known."""
+    for rule in layout.others:
+        if (rule.kind is ImageKind.DICOM) is is_folder and _fields_of(rule, path) is not None:
+            return rule.role
+    return ""
+
+
+def _find_mask(layout: Layout, path: str, *, is_folder: bool) -> MaskPath | None:
+    for rule in layout.masks:
+        fields = _fields_of(rule, path) if (rule.kind is ImageKind.DICOM) is is_folder else None
+        if fields is not None:
+            name = rule.name.format_map(fields) if rule.name else fields.get("name", "")
+            return MaskPath(path, rule, name, make_key(layout, fields))
+    return None
+
+
+def _fields_of(rule: MaskRule | OtherRule, path: str) -> dict[str, str] | None:
+    is_folder = rule.kind is ImageKind.DICOM
+    return rule.pattern.match_folder(path) if is_folder else rule.pattern.match(path)
 
 
 def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
@@ -179,7 +201,9 @@ def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
     if rule.holds is not None:
         return any(rule.holds.match_folder(name) is not None for name in inside)
     folders = (folder, *(f"{folder}/{name}" for name in inside))
-    return any(_looks_like_dicom(name) for each in folders for name in tree.folders.get(each, ())[:3])
+    return any(
+        _looks_like_dicom(name) for each in folders for name in tree.folders.get(each, ())[:3]
+    )
 
 
 def _looks_like_dicom(name: str) -> bool:
@@ -188,36 +212,32 @@ def _looks_like_dicom(name: str) -> bool:
 
 def _match_file(matches: Matches, masks: list[MaskPath], path: str) -> None:
     layout = matches.layout
-    for pattern, reason in layout.refused:
-        if pattern.match_folder(path) is not None:
-            matches.refused[path] = reason
-            return
-    if any(pattern.match(path) is not None for pattern in layout.ignored):
+    reasons = [why for pattern, why in layout.refused if pattern.match_folder(path) is not None]
+    if reasons:
+        matches.refused[path] = reasons[0]
+    elif any(pattern.match(path) is not None for pattern in layout.ignored):
         matches.explained.add(path)
-        return
-    if not is_volume_path(path):
+    elif not is_volume_path(path):
         _match_scene(matches, path)
-        return
-    for rule in layout.others:
-        if rule.kind is not ImageKind.DICOM and rule.pattern.match(path) is not None:
-            matches.others[path] = rule.role
-            matches.explained.add(path)
-            return
-    for mask_rule in layout.masks:
-        if mask_rule.kind is not ImageKind.DICOM:
-            fields = mask_rule.pattern.match(path)
+    elif role := _find_role(layout, path, is_folder=False):
+        matches.others[path] = role
+        matches.explained.add(path)
+    elif (mask := _find_mask(layout, path, is_folder=False)) is not None:
+        masks.append(mask)
+    elif not _match_image(matches, path):
+        matches.leftover.append(path)
+
+
+def _match_image(matches: Matches, path: str) -> bool:
+    if file_stem(path.rpartition("/")[2]) is None:
+        return False
+    for rule in matches.layout.images:
+        if rule.kind in (ImageKind.VOLUME, ImageKind.FRAMES):
+            fields = rule.pattern.match(path)
             if fields is not None:
-                key = make_key(layout, fields)
-                masks.append(MaskPath(path, mask_rule, _mask_name(mask_rule, fields), key))
-                return
-    if file_stem(path.rpartition("/")[2]) is not None:
-        for image_rule in layout.images:
-            if image_rule.kind in (ImageKind.VOLUME, ImageKind.FRAMES):
-                fields = image_rule.pattern.match(path)
-                if fields is not None:
-                    _add_phase(matches, image_rule, fields, _phase_path(image_rule, fields, path))
-                    return
-    matches.leftover.append(path)
+                _add_phase(matches, rule, fields, _phase_path(rule, fields, path))
+                return True
+    return False
 
 
 def _match_scene(matches: Matches, path: str) -> None:
@@ -240,9 +260,7 @@ def _phase_path(rule: ImageRule, fields: Mapping[str, str], path: str) -> PhaseP
     return PhasePath(path, rule.kind, order, time_s)
 
 
-def _add_phase(
-    matches: Matches, rule: ImageRule, fields: dict[str, str], phase: PhasePath
-) -> None:
+def _add_phase(matches: Matches, rule: ImageRule, fields: dict[str, str], phase: PhasePath) -> None:
     key = make_key(matches.layout, fields)
     if key not in matches.exams:
         matches.exams[key] = ExamPaths(fields, rule.pattern, rule.first)
@@ -250,10 +268,6 @@ def _add_phase(
     exam.first = min(exam.first, rule.first)
     exam.phases.append(phase)
     matches.explained.add(phase.path)
-
-
-def _mask_name(rule: MaskRule, fields: Mapping[str, str]) -> str:
-    return rule.name.format_map(fields) if rule.name else fields.get("name", "")
 
 
 def _give_masks(matches: Matches, masks: list[MaskPath]) -> None:

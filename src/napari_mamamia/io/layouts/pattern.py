@@ -72,13 +72,11 @@ class PathPattern:
 
     def __post_init__(self) -> None:
         kinds: dict[str, str] = {}
-        pieces = [_to_regex(token, kinds, self.text) for token in _TOKEN.findall(self.text)]
+        pieces = [_to_regex(piece, kinds, self.text) for piece in _TOKEN.findall(self.text)]
         last = self.text.rpartition("/")[2]
         object.__setattr__(self, "kinds", MappingProxyType(kinds))
         object.__setattr__(self, "any_volume", not suffix_of(last) and "." not in _literal(last))
-        object.__setattr__(
-            self, "_regex", re.compile("".join(pieces), re.IGNORECASE | re.DOTALL)
-        )
+        object.__setattr__(self, "_regex", re.compile("".join(pieces), re.IGNORECASE | re.DOTALL))
 
     @property
     def n_literals(self) -> int:
@@ -142,24 +140,24 @@ def _literal(part: str) -> str:
 
 def _parse_date(text: str, codes: str) -> datetime | None:
     try:
-        return datetime.strptime(text, codes)  # noqa: DTZ007 - dates are compared with each other
+        return datetime.strptime(text, codes)
     except ValueError:
         return None
 
 
-def _to_regex(token: str, kinds: dict[str, str], pattern: str) -> str:
-    """Return the regular expression of one token; a new field is added to `kinds`."""
-    if token == "**/":
+def _to_regex(piece: str, kinds: dict[str, str], pattern: str) -> str:
+    """Return the regular expression of one part of a pattern; a new field is added to `kinds`."""
+    if piece == "**/":
         return "(?:[^/]+/)*"
-    if token == "*":
+    if piece == "*":
         return "[^/]*"
-    if not token.startswith("{"):
-        if token == "}":
+    if not piece.startswith("{"):
+        if piece == "}":
             raise ValueError(f"expected a {{ before each }} in {pattern!r}")
-        return re.escape(token)
-    match = _FIELD.fullmatch(token)
+        return re.escape(piece)
+    match = _FIELD.fullmatch(piece)
     if match is None:
-        raise ValueError(f"expected {{name}} or {{name:kind}} in {pattern!r}, but found {token!r}")
+        raise ValueError(f"expected {{name}} or {{name:kind}} in {pattern!r}, but found {piece!r}")
     name, kind = match["name"], match["kind"] or ""
     if name in kinds:
         if kind and kind != kinds[name]:
@@ -188,8 +186,8 @@ def _kind_regex(kind: str, pattern: str) -> str:
     if "*" in kind:
         return "[^/]*?".join(re.escape(word) for word in kind.split("*"))
     raise ValueError(
-        f"expected n, x, a date such as %Y-%m-%d, words such as left|right or text such as sub-* after the colon in "
-        f"{pattern!r}, but found {kind!r}"
+        "expected n, x, a date such as %Y-%m-%d, words such as left|right or text such as sub-* "
+        f"after the colon in {pattern!r}, but found {kind!r}"
     )
 
 

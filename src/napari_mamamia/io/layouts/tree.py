@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -78,37 +78,47 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
             f"expected a readable folder at {root}, but {error.strerror or error}: check the path "
             "and that you may read it"
         ) from error
-    files: list[str] = []
-    problems: list[str] = []
-    seen: set[tuple[int, int]] = set()
+    walk = _Walk(root)
     pending = [("", 0)]
-    is_whole = True
-    while pending:
+    while pending and len(walk.files) <= most:
         prefix, depth = pending.pop()
-        folder = root / prefix if prefix else root
+        folders = walk.list_folder(prefix)
+        if depth >= _DEEPEST and folders:
+            walk.problems.append(f"{folders[0]}: more than {_DEEPEST} folders deep")
+        else:
+            pending += [(folder, depth + 1) for folder in folders]
+    is_whole = len(walk.files) <= most
+    return Tree(root, tuple(walk.files), tuple(walk.problems), is_whole)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What was listed so far; `seen` holds device and number of each folder."""
+
+    root: Path
+    files: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def list_folder(self, prefix: str) -> list[str]:
+        """Add the files of a folder, and return its folders."""
+        folder = self.root / prefix
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-            status = os.stat(folder)
+            status = folder.stat()
         except OSError as error:
-            problems.append(f"{readable_name(prefix)}: {error.strerror or error}")
-            continue
-        if (status.st_dev, status.st_ino) in seen:
-            continue
-        seen.add((status.st_dev, status.st_ino))
+            self.problems.append(f"{readable_name(prefix)}: {error.strerror or error}")
+            return []
+        if (status.st_dev, status.st_ino) in self.seen:
+            return []
+        self.seen.add((status.st_dev, status.st_ino))
+        folders: list[str] = []
         for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
             if entry.name.startswith("."):
                 continue
-            path = f"{prefix}/{entry.name}" if prefix else entry.name
             if readable_name(path) != path:
-                problems.append(f"{readable_name(path)}: its name is no UTF-8")
-            elif entry.is_dir():
-                if depth < _DEEPEST:
-                    pending.append((path, depth + 1))
-                else:
-                    problems.append(f"{path}: more than {_DEEPEST} folders deep")
+                self.problems.append(f"{readable_name(path)}: its name is no UTF-8")
             else:
-                files.append(path)
-        if len(files) > most:
-            is_whole = False
-            break
-    return Tree(root, tuple(files), tuple(problems), is_whole)
+                (folders if entry.is_dir() else self.files).append(path)
+        return folders
