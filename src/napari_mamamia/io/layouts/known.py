@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.layouts.case_list import match_list
 from napari_mamamia.io.layouts.layout import Layout, parse_layouts, read_layouts
@@ -99,8 +99,8 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
 
     Raises
     ------
-    FormatError
-        If two layouts fit and neither fits better; its remedies name both.
+    LayoutChoiceError
+        If several layouts fit and none fits better; its remedies name them.
     """
     candidates = [
         matches
@@ -114,7 +114,7 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
     ]
     if len(best) > 1:
         names = [matches.layout.name for matches in best]
-        raise FormatError(
+        raise LayoutChoiceError(
             f"expected one layout in {tree.root}, but {name_some(names)} fit: "
             + "; ".join(_describe(matches) for matches in best)
             + ". Say which one is meant",
