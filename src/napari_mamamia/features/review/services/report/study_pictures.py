@@ -17,8 +17,8 @@ from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.views import CaseView
 from napari_mamamia.features.review.services.agreement.mask_pairs import MaskPair
 from napari_mamamia.features.review.services.compare import load_stored_mask
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.scoring.report.gallery import CasePicture, picture_of
 from napari_mamamia.services.case.open_case import open_case
 
