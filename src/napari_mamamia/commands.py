@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.mask_files import is_mask_file
-from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
 from napari_mamamia.io.layouts.find import find_data_set, recognise
@@ -35,8 +35,8 @@ def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
     A list of paths is taken where all are DICOM files of one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
-    if len(paths) == 1 and is_ranking(paths[0]):
-        return _read_ranking
+    if len(paths) == 1 and find_opener(paths[0], is_listed=True) is not None:
+        return _read_by_feature
     kind = recognise(paths[0]) if len(paths) == 1 else None
     if kind is None or kind is LayoutKind.DICOM:
         return _read_dicom if dicom_source(paths) is not None else None
@@ -72,16 +72,17 @@ def _read_folder(path: str | list[str]) -> list[Any]:
     return _layers_of(find_data_set(root).cases[0])
 
 
-def _read_ranking(path: str | list[str]) -> list[Any]:
-    """Show a ranking in the dock; without a window there is nothing to show."""
+def _read_by_feature(path: str | list[str]) -> list[Any]:
+    """Show in the dock what a feature opens; without a window there is nothing to show."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_later
 
-    viewer = current_viewer()
-    if viewer is None:
-        raise MamamiaError("a ranking needs napari's window: open one first")
-    ranking = Path(path[0] if isinstance(path, list) else path)
-    show_later(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
+    folder = Path(path[0] if isinstance(path, list) else path)
+    opener, viewer = find_opener(folder, is_listed=True), current_viewer()
+    if opener is None or viewer is None:
+        name = "this" if opener is None else opener.name
+        raise MamamiaError(f"{name} needs napari's window: open one first")
+    show_later(viewer, opener.page, lambda panel: opener.open(panel, folder))
     return [(None,)]
 
 

@@ -1,8 +1,8 @@
 """The commands that score: folders of masks, tables of case scores, predicted responses."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
+from napari_mamamia.core.features import find_hook
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
@@ -108,7 +109,7 @@ def score(
     with ExitStack() as stack:
         if (reference is None) is (study is None):
             raise typer.BadParameter("expected one of --reference and --study: give one of them")
-        masks = reference or stack.enter_context(_study_reference(study or Path()))
+        masks = reference or stack.enter_context(find_hook("study_reference")(study or Path()))
         if len(folders) == 1:
             (only,) = folders
             job = partial(
@@ -128,26 +129,6 @@ def score(
         )
         compared = run(job_of_all)
         _finish_scores(compared.models, out, comparison_lines(compared.comparison))
-
-
-@contextmanager
-def _study_reference(study: Path) -> Iterator[Path]:
-    """Give a folder with the accepted masks of a review study; exit 3 where one is broken."""
-    from napari_mamamia.features.review.io.store import FolderStore
-    from napari_mamamia.features.review.services.reference import accepted_reference
-    from napari_mamamia.io.files.user_folders import review_folder
-
-    with accepted_reference(FolderStore(study, review_folder())) as accepted:
-        print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")
-        if accepted.unsigned:
-            ids = ", ".join(accepted.unsigned[:10])
-            more = ", ..." if len(accepted.unsigned) > 10 else ""
-            print(f"{len(accepted.unsigned)} of them not signed: {ids}{more}", file=sys.stderr)
-        for line in accepted.lines:
-            print(f"not scored: {line}", file=sys.stderr)
-        yield accepted.folder
-    if accepted.broken:
-        raise typer.Exit(NOT_EVERY_CASE)
 
 
 def score_table(

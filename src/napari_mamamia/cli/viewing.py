@@ -28,6 +28,7 @@ from napari_mamamia.cli.printing import (
     run,
 )
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.features import find_hook
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import become, python_command
 
@@ -145,7 +146,7 @@ def view(
     asked = (
         _name_data_set(data_set, case, protocol, blind=blind)
         if data_set is not None
-        else _name_study(study or Path(), reader)
+        else find_hook("view_study")(study or Path(), reader)
     )
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
@@ -186,17 +187,4 @@ def _name_data_set(
     if protocol is not None:
         read_protocol(protocol)
         asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
-    return asked
-
-
-def _name_study(study: Path, reader: str | None) -> dict[str, str]:
-    """Return what the window is told of a review study, which has such a person."""
-    from napari_mamamia.features.review.io.store import FolderStore
-    from napari_mamamia.features.review.services.look import find_person, load_state
-    from napari_mamamia.io.files.user_folders import review_folder
-
-    store = FolderStore(study, review_folder())
-    asked = {"MAMAMIA_STUDY": str(study.absolute())}
-    if reader is not None:
-        asked["MAMAMIA_READER"] = find_person(load_state(store), reader).name
     return asked

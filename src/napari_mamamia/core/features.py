@@ -5,12 +5,15 @@ A package names its record in the entry-point group `napari_mamamia.features`; t
 is imported before somebody uses it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.plugins import Problem, load_group
 
 GROUP: Final = "napari_mamamia.features"
@@ -44,6 +47,84 @@ class Command:
     heading: str = ""
 
 
+RESULTS: Final = "Results"
+"""The step of a page that is a tab of the results below the image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the window.
+
+    Parameters
+    ----------
+    name
+        Its name, unique in the window; the heading of its section and its entry in the menu.
+    step
+        The name of the step that it is a section of, `RESULTS`, or "" where it has no section.
+    widget
+        The class of its widget, which takes no arguments, as ``module:attribute``.
+    flow
+        What is called with the window's panel and the widget when the page is first shown, and
+        returns an object that makes it work, as ``module:attribute``. "" where the panel itself
+        makes the page.
+    title
+        A shorter heading.
+    tip
+        One sentence that says what the page shows.
+    reveals
+        What a reader would see on it; the page is shut while any of that is hidden.
+    key
+        The key that opens it, such as ``Shift-Q``; "" for none.
+    menu
+        Whether napari's menu has an entry for it.
+    """
+
+    name: str
+    step: str
+    widget: str = ""
+    flow: str = ""
+    title: str = ""
+    tip: str = ""
+    reveals: frozenset[Hidden] = frozenset()
+    key: str = ""
+    menu: bool = True
+
+    @property
+    def short(self) -> str:
+        """The name in an identifier."""
+        return self.name.lower().replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """A kind of folder that a feature opens in the window.
+
+    Parameters
+    ----------
+    name
+        What it is, such as ``a ranking``.
+    page
+        The page that is shown with it.
+    recognises
+        Returns whether a path is one, as ``module:attribute``.
+    opens
+        Opens it: called with the window's panel and the path, as ``module:attribute``.
+    is_listed
+        Whether choosing the folder in the work list, or opening it by napari, opens it too;
+        otherwise only a drop does.
+    """
+
+    name: str
+    page: str
+    recognises: str
+    opens: str
+    is_listed: bool = False
+
+    def open(self, panel: Any, path: Path) -> None:
+        """Open a path in the window."""
+        load_attribute(self.opens)(panel, path)
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What one package adds to the program.
@@ -56,6 +137,17 @@ class Feature:
         One line that says what it is for.
     commands
         Its commands.
+    pages
+        Its pages of the window.
+    openers
+        The kinds of folders that it opens in the window.
+    services
+        Sets of services that its pages call, by name, each as ``module:attribute``.
+    reveals
+        What each of these services would show of what can be hidden, by ``set.service``.
+    hooks
+        Functions that the core calls where the feature is installed, by the core's name for them,
+        each as ``module:attribute``.
     library
         Its names in `napari_mamamia`, each as ``module:attribute``.
     extras
@@ -67,6 +159,11 @@ class Feature:
     name: str
     summary: str
     commands: tuple[Command, ...] = ()
+    pages: tuple[Page, ...] = ()
+    openers: tuple[Opener, ...] = ()
+    services: Mapping[str, str] = field(default_factory=dict)
+    reveals: Mapping[str, frozenset[Hidden]] = field(default_factory=dict)
+    hooks: Mapping[str, str] = field(default_factory=dict)
     library: Mapping[str, str] = field(default_factory=dict)
     extras: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
@@ -79,8 +176,21 @@ def list_features() -> tuple[Feature, ...]:
 
 
 def list_problems() -> tuple[Problem, ...]:
-    """Return what is wrong with the features that were left out."""
-    return load_group(GROUP, Feature).problems
+    """Return what is wrong with the features, and parts of features, that were left out."""
+    return (*load_group(GROUP, Feature).problems, *_broken_parts.values())
+
+
+_broken_parts: dict[str, Problem] = {}
+
+
+def load_part(feature: Feature, attribute: str) -> Any:
+    """Return a part of a feature, None if it cannot be imported, which `list_problems` tells."""
+    try:
+        return load_attribute(attribute)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        _broken_parts[attribute] = Problem(GROUP, attribute, feature.name, reason)
+        return None
 
 
 def find_library_name(name: str) -> str | None:
@@ -92,3 +202,44 @@ def find_library_name(name: str) -> str | None:
 def list_library_names() -> tuple[str, ...]:
     """Return the names that the installed features add to the library."""
     return tuple(name for feature in list_features() for name in feature.library)
+
+
+def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
+    """Return what opens a path in the window, None if no feature does.
+
+    Parameters
+    ----------
+    path
+        A folder or file.
+    is_listed
+        Whether only what the work list opens is looked for.
+    """
+    for feature in list_features():
+        for opener in feature.openers:
+            if opener.is_listed >= is_listed and load_attribute(opener.recognises)(path):
+                return opener
+    return None
+
+
+def find_hook(name: str) -> Callable[..., Any]:
+    """Return the function that an installed feature has for a hook.
+
+    Raises
+    ------
+    MamamiaError
+        If no feature has one.
+    """
+    for feature in list_features():
+        if name in feature.hooks:
+            return load_attribute(feature.hooks[name])  # type: ignore[no-any-return]
+    raise MamamiaError(
+        f"expected a feature with {name}, but none is installed: install the package that has it"
+    )
+
+
+def import_window_parts() -> None:
+    """Import what the features' pages and services are made of, which takes long."""
+    for feature in list_features():
+        pages = (part for page in feature.pages for part in (page.widget, page.flow))
+        for attribute in (*pages, *feature.services.values()):
+            load_part(feature, attribute)

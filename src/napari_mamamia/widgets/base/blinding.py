@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.errors import HiddenError
+from napari_mamamia.core.features import list_features
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.pages import list_pages
 from napari_mamamia.widgets.base.service_record import ServiceSet
 
 NOTHING_ELSE: Final = tr(
@@ -45,22 +47,7 @@ ROLES: Final[Shown] = MappingProxyType(
     }
 )
 
-PAGES: Final[Shown] = MappingProxyType(
-    {
-        "Cases": frozenset(),
-        "Predict": _MODEL,
-        "Refine": frozenset(),
-        "Score": _REFERENCE | _NUMBERS,
-        "View": frozenset(),
-        "Kinetics": frozenset(),
-        "Findings": frozenset(),
-        "Batch scoring": _COMPARISON,
-        "Report": _COMPARISON | _NUMBERS,
-        "Export": _COMPARISON,
-        "Review": frozenset(),
-        "Import": _REFERENCE,
-    }
-)
+PAGES: Final[Shown] = MappingProxyType({page.name: page.reveals for page in list_pages()})
 
 SERVICES: Final[Shown] = MappingProxyType(
     {
@@ -90,18 +77,13 @@ SERVICES: Final[Shown] = MappingProxyType(
         "kinetics.mask_numbers": _NUMBERS,
         "kinetics.live_ftv": _NUMBERS,
         "kinetics.ftv_under_seg": _REFERENCE,
-        "review.list_differences": frozenset({Hidden.OTHER_READERS}),
-        "review.list_lesions": frozenset({Hidden.OTHER_READERS}),
-        "review.fuse_dispute": frozenset({Hidden.OTHER_READERS}),
-        "ranks.open_board": _COMPARISON | _NUMBERS,
-        "ranks.find_team_folder": _MODEL,
-        "ranks.find_team_mask": _MODEL,
         "imports.look": _REFERENCE,
         "imports.judge": _REFERENCE,
         "imports.preview": _REFERENCE,
         "imports.part_picture": _REFERENCE,
         "imports.check": _REFERENCE,
         "imports.run": _REFERENCE,
+        **{name: parts for feature in list_features() for name, parts in feature.reveals.items()},
     }
 )
 """Services that are not named here read images, the reader's own mask and settings alone.

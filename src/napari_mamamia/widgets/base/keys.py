@@ -13,6 +13,7 @@ from qtpy.QtGui import QKeySequence, QShortcut
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.base.pages import list_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ KEYS: Final = (
     Key("alone", "F11", "F11", tr("the picture and its line alone; F11 or Esc: back"), by_qt=True),
     Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
     Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
+    *(
+        Key(f"page_{page.short}", page.key, page.key.replace("-", "+"), page.name)
+        for page in list_pages()
+        if page.key
+    ),
 )
 """Every key of ours."""
 

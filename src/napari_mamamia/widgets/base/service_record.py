@@ -1,45 +1,9 @@
 """`Services`: what the window calls, by page; tests pass fakes of single ones."""
 
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
-from napari_mamamia.features.challenge.services.rank.board import open_board
-from napari_mamamia.features.challenge.services.rank.team_masks import (
-    find_team_folder,
-    find_team_mask,
-)
-from napari_mamamia.features.review.services.client import (
-    is_study,
-    list_people,
-    open_client,
-)
-from napari_mamamia.features.review.services.judging import (
-    accept_case,
-    decide_dispute,
-    fuse_dispute,
-    leave_out,
-    list_decided,
-    list_differences,
-    load_first_snapshot,
-    open_dispute,
-    reopen_case,
-    set_down,
-)
-from napari_mamamia.features.review.services.lesion_rows import list_lesions
-from napari_mamamia.features.review.services.overseeing import look_at_quality, tell_agreement
-from napari_mamamia.features.review.services.plan_study import (
-    freeze_wished,
-    list_case_ids,
-    plan_study,
-)
-from napari_mamamia.features.review.services.signing import (
-    countersign_key,
-    end_key,
-    look_at_signing,
-    make_own_key,
-    sign_things,
-)
+from napari_mamamia.core.features import list_features, load_part
 from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
@@ -258,38 +222,6 @@ class ImportServices(ServiceSet):
     default_target = staticmethod(default_target)
 
 
-class ReviewServices(ServiceSet):
-    """The services of page Review; a field left out is the real one."""
-
-    is_study = staticmethod(is_study)
-    list_people = staticmethod(list_people)
-    open_client = staticmethod(open_client)
-    find_breasts = staticmethod(find_breasts)
-    measure_lesions = staticmethod(measure_lesions)
-    fill_hidden = staticmethod(fill_hidden)
-    plan_study = staticmethod(plan_study)
-    list_case_ids = staticmethod(list_case_ids)
-    freeze_wished = staticmethod(freeze_wished)
-    load_first_snapshot = staticmethod(load_first_snapshot)
-    open_dispute = staticmethod(open_dispute)
-    list_differences = staticmethod(list_differences)
-    list_lesions = staticmethod(list_lesions)
-    fuse_dispute = staticmethod(fuse_dispute)
-    decide_dispute = staticmethod(decide_dispute)
-    set_down = staticmethod(set_down)
-    leave_out = staticmethod(leave_out)
-    accept_case = staticmethod(accept_case)
-    reopen_case = staticmethod(reopen_case)
-    list_decided = staticmethod(list_decided)
-    look_at_signing = staticmethod(look_at_signing)
-    make_own_key = staticmethod(make_own_key)
-    sign_things = staticmethod(sign_things)
-    countersign_key = staticmethod(countersign_key)
-    end_key = staticmethod(end_key)
-    look_at_quality = staticmethod(look_at_quality)
-    tell_agreement = staticmethod(tell_agreement)
-
-
 class FindingServices(ServiceSet):
     """The services of page Findings; a field left out is the real one."""
 
@@ -299,6 +231,9 @@ class FindingServices(ServiceSet):
     mark = staticmethod(mark_landmark)
     fill_in = staticmethod(fill_in)
     find_point_mm = staticmethod(find_point_mm)
+    find_breasts = staticmethod(find_breasts)
+    measure_lesions = staticmethod(measure_lesions)
+    fill_hidden = staticmethod(fill_hidden)
 
 
 class MeasureServices(ServiceSet):
@@ -308,17 +243,29 @@ class MeasureServices(ServiceSet):
     describe = staticmethod(describe_drawn)
 
 
-class RankServices(ServiceSet):
-    """The services of the leaderboard; a field left out is the real one."""
-
-    is_ranking = staticmethod(is_ranking)
-    open_board = staticmethod(open_board)
-    find_team_folder = staticmethod(find_team_folder)
-    find_team_mask = staticmethod(find_team_mask)
+S = TypeVar("S", bound=ServiceSet)
 
 
 class Services(ServiceSet):
-    """The services as the window calls them; a field left out is the real one."""
+    """The services as the window calls them; a field left out is the real one.
+
+    Each installed feature adds its sets under their names.
+    """
+
+    def __init__(self, **others: Any) -> None:
+        sets = {
+            name: kind
+            for feature in list_features()
+            for name, attribute in feature.services.items()
+            if (kind := load_part(feature, attribute)) is not None
+        }
+        super().__init__(**{name: other for name, other in others.items() if name not in sets})
+        for name, kind in sets.items():
+            self.__dict__[name] = others[name] if name in others else kind()
+
+    def of_feature(self, name: str, kind: type[S]) -> S:
+        """Return a feature's set of services, or what stands for it."""
+        return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)
     open_data_set = staticmethod(open_data_set)
@@ -400,7 +347,5 @@ class Services(ServiceSet):
     kinetics = KineticServices()
     imports = ImportServices()
     predict = PredictServices()
-    review = ReviewServices()
     findings = FindingServices()
     measures = MeasureServices()
-    ranks = RankServices()

@@ -5,6 +5,7 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
@@ -21,10 +22,10 @@ _OF_STUDY: Final = tr(
 class CasesFlow(WindowPart):
     """Joins the page, the session, listing, opening and saving.
 
-    `ranking_chosen` carries a folder that holds a ranking and no data set.
+    `folder_recognised` carries a folder that holds a ranking and no data set.
     """
 
-    ranking_chosen = Signal(object)
+    folder_recognised = Signal(object, object)
 
     def __init__(
         self,
@@ -52,8 +53,9 @@ class CasesFlow(WindowPart):
         """Open a data set, and a case of it, after the present mask is saved."""
         if self._reads_study():
             return
-        if self._services.ranks.is_ranking(path):
-            self.ranking_chosen.emit(path)
+        opener = find_opener(path, is_listed=True)
+        if opener is not None:
+            self.folder_recognised.emit(opener, path)
             if self._session.opened is not None:
                 self._page.folder.setText(str(self._session.opened.data_set.root))
             return

@@ -326,7 +326,7 @@ class CasesPage(QWidget):
             tr("Predicts every case that has no prediction yet, with the model of page Predict"),
             self.predict_wanted.emit,
         )
-        board = button(
+        self.leaderboard = button(
             "cases_leaderboard",
             tr("Leaderboard"),
             tr("Shows the leaderboard, or how a ranking is opened"),
@@ -344,7 +344,7 @@ class CasesPage(QWidget):
             tr("Goes to page Export: the masks of all cases, written and verified"),
             lambda: self.page_wanted.emit("Export"),
         )
-        return column(row(self.open, predict, 1), row(board, review, export, 1))
+        return column(row(self.open, predict, 1), row(self.leaderboard, review, export, 1))
 
     def _fit_columns(self) -> None:
         share = _WIDER if self._is_wide else 1

@@ -41,7 +41,7 @@ from napari_mamamia.widgets.viewer.scene import Scene
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
-_LEADERBOARD_SHARE: Final = 0.45
+_RESULTS_SHARE: Final = 0.45
 """Of the window's height: by looking, seven teams are seen at 720 pixels."""
 
 
@@ -132,19 +132,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         """Open a data set and, if named, a case of it."""
         self.cases_flow.open_data_set(path, case_id)
 
-    def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a review study, as a person of it where one is named."""
-        self.review_flow.open_study(folder, who)
-
     def import_dicom(self, source: Path) -> None:
         """Show what is in a DICOM folder or zip, to make cases of it."""
         self.import_flow.look(source)
 
-    def show_leaderboard(self) -> None:
-        """Show the leaderboard below the image."""
-        self.results.show_leaderboard()
-        self.docking.make_room(_LEADERBOARD_SHARE)
-        self.bottom.show_by_turns(_LEADERBOARD_SHARE)
+    def show_results(self, name: str) -> None:
+        """Show a tab of the results below the image, where a feature has it."""
+        self.results.show_extra(name)
+        self.docking.make_room(_RESULTS_SHARE)
+        self.bottom.show_by_turns(_RESULTS_SHARE)
 
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open and nothing is hidden."""
@@ -273,28 +269,19 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.cases_page.protocol_wanted.connect(self.protocols.ask)
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
         self.dropping.dicom_dropped.connect(self.import_dicom)
-        self.dropping.study_dropped.connect(self.open_study)
+        self.cases_flow.folder_recognised.connect(lambda opener, path: opener.open(self, path))
 
     def _connect_many(self) -> None:
         """Join what the work list does with all cases."""
         page = self.cases_page
         page.predict_wanted.connect(self.predict_flow.all.start)
-        page.leaderboard_wanted.connect(self.show_leaderboard)
+        self.follow_results_button(page.leaderboard, page.leaderboard_wanted, "Leaderboard")
         page.page_wanted.connect(self.show_page)
 
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
         self.events.added.connect(self.results.log.add)
         self.reviewing.changed.connect(self.legend.show_text)
-        self._connect_leaderboard()
-
-    def _connect_leaderboard(self) -> None:
-        flow = self.leaderboard_flow
-        self.cases_flow.ranking_chosen.connect(flow.open_ranking)
-        self.dropping.ranking_dropped.connect(flow.open_ranking)
-        flow.shown.connect(self.show_leaderboard)
-        flow.case_wanted.connect(self.results_review.leave)
-        self.results_review.case_wanted.connect(flow.leave)
         self.results_review.picture_wanted.connect(self.step_flow.begin_case)
 
     def _list_actions(self) -> dict[str, Callable[..., object]]:
@@ -322,7 +309,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there
+        if not self.results.has_keyboard():  # who goes by keys keeps it there
             focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
@@ -26,18 +27,17 @@ _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.Shift
 class Dropping(WindowPart):
     """Takes drops for the dock, and for napari's view while the dock is there.
 
-    `cases_wanted` asks for the page on which the cases of a dropped data set are listed. The others
-    carry a folder: with DICOM files, of a study, with a ranking (or its ``rank.json``).
+    `cases_wanted` asks for the page on which the cases of a dropped data set are listed.
+    `dicom_dropped` carries a folder with DICOM files. What a feature opens goes to the feature.
     """
 
     cases_wanted = Signal()
     dicom_dropped = Signal(object)
-    study_dropped = Signal(object)
-    ranking_dropped = Signal(object)
 
     def __init__(self, context: WindowContext, panel: QWidget, cases: CasesFlow) -> None:
         super().__init__(context)
         self._parts: list[QWidget] = []
+        self._panel = panel
         self._cases = cases
         self.watch_part(panel)
 
@@ -59,15 +59,12 @@ class Dropping(WindowPart):
             return False
         is_one = len(paths) == 1
         try:
-            is_study = is_one and self._services.review.is_study(paths[0])
+            opener = find_opener(paths[0]) if is_one else None
         except SaveError as error:  # the share does not answer: it is asked for nothing else
             self._notifier.warn(plain_text(error))
             return True
-        if is_study:
-            self.study_dropped.emit(paths[0])
-            return True
-        if is_one and self._services.ranks.is_ranking(paths[0]):
-            self.ranking_dropped.emit(paths[0])
+        if opener is not None:
+            opener.open(self._panel, paths[0])
             return True
         kind = self._services.recognise(paths[0]) if is_one else None
         if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):

@@ -19,6 +19,7 @@ from qtpy.QtCore import QEvent, Qt, QThread, QTimer
 from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.features import import_window_parts
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
@@ -147,7 +148,7 @@ class WaitingPanel(QWidget):
 
     def finish(self) -> None:
         """Let the panel come at once, whole, and do what was asked for."""
-        self._imported = self._imported or outcome_of(lambda: import_module(_PLACE))
+        self._imported = self._imported or outcome_of(_import_panel)
         outcome = outcome_of(self._take_turns)
         if isinstance(outcome, Failed):
             self._drop_panel()
@@ -164,7 +165,7 @@ class WaitingPanel(QWidget):
         # Each full collection would look at all of napari's objects again: 0.2 to 0.5 s, with the
         # interpreter's lock held.
         with uncollected():
-            self._imported = outcome_of(lambda: import_module(_PLACE))
+            self._imported = outcome_of(_import_panel)
 
     def _go_on(self) -> None:
         outcome = outcome_of(self._take_turn)
@@ -271,6 +272,11 @@ def _send_away(viewer: Any, widget: QWidget) -> None:
         viewer.window.remove_dock_widget(widget)
     widget.setParent(None)
     widget.deleteLater()
+
+
+def _import_panel() -> None:
+    import_module(_PLACE)
+    import_window_parts()
 
 
 def _is_imported() -> bool:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar, cast
 
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.features.challenge.widgets.flow import LeaderboardFlow
-from napari_mamamia.features.review.widgets.flow import ReviewFlow
-from napari_mamamia.features.review.widgets.page import ReviewPage
+from napari_mamamia.core.features import RESULTS, load_attribute
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.base.pages import find_page, list_pages
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.base.turns import IdleCollection
@@ -77,16 +76,6 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 P = TypeVar("P", bound=QWidget)
 
-_LATE: Final[dict[str, Callable[[], QWidget]]] = {
-    "Batch scoring": BatchPage,
-    "Review": ReviewPage,
-    "Report": ReportPage,
-    "Export": ExportPage,
-    "Import": ImportPage,
-    "Keys": KeysPanel,
-}
-"""Makes each page that stands at first in no place."""
-
 
 class DockParts(QWidget):
     """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
@@ -130,7 +119,13 @@ class DockParts(QWidget):
 
     def _make_ahead(self, name: str) -> None:
         if name in self.pages.still_to_come and name not in self._ahead:
-            self._ahead[name] = self._hold_back(_LATE[name]())
+            self._ahead[name] = self._hold_back(self._make_widget(name))
+
+    def _make_widget(self, name: str) -> QWidget:
+        if name == "Keys":
+            return KeysPanel()
+        page: QWidget = load_attribute(find_page(name).widget)()
+        return page
 
     def _dress_ahead(self, name: str) -> None:
         if name in self.pages.still_to_come:
@@ -156,6 +151,8 @@ class DockParts(QWidget):
 
     def _make_controllers(self) -> None:
         self.on_close: list[Callable[[], object]] = []
+        self.accept_reading: Callable[[], None] = lambda: None
+        self._flows: dict[str, Any] = {}
         self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
@@ -225,14 +222,12 @@ class DockParts(QWidget):
             "Score": self.score_page,
         }
         self._ahead: dict[str, QWidget] = dict(pages)
-        late = {
-            "Batch scoring": lambda: self.batch_flow,
-            "Review": lambda: self.review_flow,
-            "Report": lambda: self.report_flow,
-            "Export": lambda: self.export_flow,
-            "Import": lambda: self.import_flow,
-            "Keys": lambda: self.keys_panel,
+        late: dict[str, Callable[[], object]] = {
+            page.name: partial(self.flow, page.name)
+            for page in list_pages()
+            if page.flow and page.step != RESULTS
         }
+        late["Keys"] = lambda: self.keys_panel
         placed = {name: partial(self._fill_page, name, type(page)) for name, page in pages.items()}
         self.pages = Steps(placed | late, self.view_panel)
         if not self.is_gradual:
@@ -257,18 +252,19 @@ class DockParts(QWidget):
             *(self.header, self.editing, *tools),
             *people,
             lambda: self.accept_checks.accept(lambda: self.cases_flow.open_neighbour(1)),
-            lambda: self.review_flow.accept(),
+            lambda: self.accept_reading(),
         )
 
     def _make_results(self) -> None:
         context = self.context
         self.tagging = Tagging(context, self.readers.with_reader)
         self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
-        scored = ScoredMasks(context, self.reviewing)
+        self.scored_masks = ScoredMasks(context, self.reviewing)
         shown = (self.cases_flow, self.opening)
-        compared = (*shown, self.reviewing, scored)
+        compared = (*shown, self.reviewing, self.scored_masks)
         self.results_review = ResultsReview(context, self.results.cases, *compared)
-        self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
+        for name in self.results.extra:
+            self.flow(name)
         after = (self.results_review, self.tagging)
         self.results_flow = ResultsFlow(context, self.results, self.bottom, *after)
 
@@ -307,73 +303,66 @@ class DockParts(QWidget):
 
     # ------------------------------------------------- made when first asked for
 
+    def flow(self, name: str) -> Any:
+        """Return what makes a page work, which is made with the page when it is first asked for."""
+        if name not in self._flows:
+            record = find_page(name)
+            page = (
+                self.results.extra[name]
+                if record.step == RESULTS
+                else self._fill_page(name, load_attribute(record.widget))
+            )
+            self._flows[name] = load_attribute(record.flow)(self, page)
+        return self._flows[name]
+
+    @property
+    def batch_flow(self) -> BatchFlow:
+        """Page Batch scoring at work."""
+        return cast("BatchFlow", self.flow("Batch scoring"))
+
     @property
     def batch_page(self) -> BatchPage:
         """Page Batch scoring."""
         return self.batch_flow.page
 
-    @cached_property
-    def batch_flow(self) -> BatchFlow:
-        """Page Batch scoring at work."""
-        flow = BatchFlow(self.context, self._fill_page("Batch scoring", BatchPage))
-        flow.page.leaderboard_wanted.connect(self.show_leaderboard)
-        self.results_flow.follow(flow)
-        return flow
-
     @property
-    def review_page(self) -> ReviewPage:
-        """Page Review."""
-        return self.review_flow.page
-
-    @cached_property
-    def review_flow(self) -> ReviewFlow:
-        """Page Review at work."""
-        page = self._fill_page("Review", ReviewPage)
-        at_work = (self.listing, self.opening, self.editing)
-        flow = ReviewFlow(self.context, page, *at_work, self.readers, self.protocols)
-        flow.shown_wanted.connect(lambda: self.show_page("Review"))
-        self.accept_checks.follow("Review", flow.reading.list_gaps, page.form.show_gap)
-        page.form.changed.connect(self.accept_checks.look)
-        self.on_close.append(flow.close)
-        return flow
+    def report_flow(self) -> ReportFlow:
+        """Page Report at work."""
+        return cast("ReportFlow", self.flow("Report"))
 
     @property
     def report_page(self) -> ReportPage:
         """Page Report."""
         return self.report_flow.page
 
-    @cached_property
-    def report_flow(self) -> ReportFlow:
-        """Page Report at work."""
-        page = self._fill_page("Report", ReportPage)
-        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
-        return ReportFlow(self.context, page, *at_work)
+    @property
+    def export_flow(self) -> ExportFlow:
+        """Page Export at work."""
+        return cast("ExportFlow", self.flow("Export"))
 
     @property
     def export_page(self) -> ExportPage:
         """Page Export."""
         return self.export_flow.page
 
-    @cached_property
-    def export_flow(self) -> ExportFlow:
-        """Page Export at work."""
-        return ExportFlow(self.context, self._fill_page("Export", ExportPage), self.editing)
+    @property
+    def import_flow(self) -> ImportFlow:
+        """Page Import at work."""
+        return cast("ImportFlow", self.flow("Import"))
 
     @property
     def import_page(self) -> ImportPage:
         """Page Import."""
         return self.import_flow.page
 
-    @cached_property
-    def import_flow(self) -> ImportFlow:
-        """Page Import at work."""
-        page = self._fill_page("Import", ImportPage)
-        flow = ImportFlow(self.context, page, self.cases_flow.open_data_set)
-        flow.shown_wanted.connect(self.pages.show_import)
-        flow.left.connect(lambda: self.show_page("Cases"))
-        flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
-        self.on_close.append(flow.close)
-        return flow
+    def show_results(self, name: str) -> None:
+        """Show a tab of the results below the image."""
+        raise NotImplementedError
+
+    def follow_results_button(self, control: QWidget, wanted: Any, name: str) -> None:
+        """Let a button show a tab of the results; hide it where no feature has that tab."""
+        control.setVisible(name in self.results.extra)
+        wanted.connect(lambda: self.show_results(name))
 
     @cached_property
     def keys_panel(self) -> KeysPanel:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.features import find_hook
 from napari_mamamia.widgets.adapter.adapter import (
     add_noted_dock,
     bare,
@@ -124,6 +125,6 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     if (root or study) and not shows_napari:
         panel.docking.fitting.connect(panel.reading.begin)
     if study:
-        call_later(panel, lambda: panel.open_study(Path(study), reader))
+        call_later(panel, lambda: find_hook("open_study")(panel, Path(study), reader))
     elif root:
         call_later(panel, lambda: panel.open_data_set(Path(root), case_id or None))

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from qtpy.QtCore import Signal
 from qtpy.QtGui import QFontDatabase, QHideEvent, QShowEvent
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.features.challenge.widgets.view import LeaderboardTab
 from napari_mamamia.widgets.base.event_log import LogLine
 from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.pages import find_page, load_tabs
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
@@ -67,13 +67,12 @@ class LogTab(QWidget):
             clipboard.setText(self.lines.toPlainText())
 
 
-_TIPS = (
-    tr("The scored cases, worst first"),
-    tr("The cohort's numbers with intervals, and figures"),
-    tr("Teams of a ranking, and each case of each team"),
-    tr("Contrast curves of the pointer, the mask and pinned regions"),
-    tr("What the plugin did and said"),
-)
+@runtime_checkable
+class KeyTable(Protocol):
+    """A tab whose table is gone through by keys."""
+
+    def has_keyboard(self) -> bool:
+        """Return whether the table has the keyboard."""
 
 
 class ResultsPanel(ReadingOrder, QWidget):
@@ -90,19 +89,23 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.setObjectName("results_panel")
         self.cases = CasesTab(jobs)
         self.cohort = CohortTab()
-        self.leaderboard = LeaderboardTab()
+        self.extra: dict[str, QWidget] = {name: kind() for name, kind in load_tabs().items()}
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip(tr("Pages of this panel"))
-        self.pages: tuple[QWidget, ...] = (
-            self.cases,
-            self.cohort,
-            self.leaderboard,
-            self.curves,
-            self.log,
-        )
-        names = (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log"))
+        tabs: list[tuple[QWidget, str, str]] = [
+            (self.cases, tr("Case table"), tr("The scored cases, worst first")),
+            (self.cohort, tr("Cohort"), tr("The cohort's numbers with intervals, and figures")),
+            *((page, tr(name), tr(find_page(name).tip)) for name, page in self.extra.items()),
+            (
+                self.curves,
+                tr("Curves"),
+                tr("Contrast curves of the pointer, the mask and pinned regions"),
+            ),
+            (self.log, tr("Log"), tr("What the plugin did and said")),
+        ]
+        self.pages: tuple[QWidget, ...] = tuple(page for page, _, _ in tabs)
         for page in self.pages:
             # Beside the panel until `fill_steps`: what is in it is styled in one turn with it.
             page.setParent(parent)
@@ -111,7 +114,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._areas = [
             PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self.pages
         ]
-        for area, text, tip in zip(self._areas, names, _TIPS, strict=True):
+        for area, (_, text, tip) in zip(self._areas, tabs, strict=True):
             self.tabs.addTab(area, text)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         fold = tool_button(
@@ -161,9 +164,16 @@ class ResultsPanel(ReadingOrder, QWidget):
         """Turn to the contrast curves."""
         self._turn_to(self.curves)
 
-    def show_leaderboard(self) -> None:
-        """Turn to the leaderboard."""
-        self._turn_to(self.leaderboard)
+    def show_extra(self, name: str) -> None:
+        """Turn to the tab of a feature, where there is one of that name."""
+        if name in self.extra:
+            self._turn_to(self.extra[name])
+
+    def has_keyboard(self) -> bool:
+        """Return whether a table in a tab of a feature has the keyboard."""
+        return any(
+            page.has_keyboard() for page in self.extra.values() if isinstance(page, KeyTable)
+        )
 
     def show_log(self) -> None:
         """Turn to the log."""

@@ -21,6 +21,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import KEYS, Key, with_key
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.pages import find_page, list_pages, list_sections
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -56,30 +57,28 @@ WORK_LIST: Final = Step(
     tr("Work list"),
     tr("Everything about many cases: open, import, score, leaderboard"),
     "work_list",
-    ("Cases", "Batch scoring"),
+    list_sections("Work list"),
 )
 STEPS: Final = (
     Step(
         "Read",
         tr("Look at the case: view, findings, kinetics"),
         "read",
-        ("View", "Findings", "Kinetics", "Review"),
+        list_sections("Read"),
     ),
-    Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", ("Predict", "Refine")),
+    Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", list_sections("Mask")),
     Step(
         tr("Check & export"),
         tr("Compare with the reference, and write what leaves"),
         "check",
-        ("Score", "Report", "Export"),
+        list_sections("Check & export"),
     ),
 )
 """The steps of a case, in their order."""
 
 SECTIONS: Final = tuple(page for step in (WORK_LIST, *STEPS) for page in step.sections)
-PAGES: Final = tuple(page for page in SECTIONS if page != "View")
+PAGES: Final = tuple(page for page in SECTIONS if find_page(page).menu)
 """The sections that napari's menu has an entry for, by its name."""
-
-_ON_HEADS: Final = {"Batch scoring": "Batch"}
 
 
 class StepPanel(QWidget):
@@ -131,7 +130,7 @@ class StepPanel(QWidget):
             area.setVisible(is_open and instead is None)
             head = self._heads[name]
             head.setChecked(is_open)
-            head.setText(f"{'▾' if is_open else '▸'}  {tr(_ON_HEADS.get(name, name))}")
+            head.setText(f"{'▾' if is_open else '▸'}  {tr(find_page(name).title or name)}")
         if instead is not None:
             self._column.insertWidget(self._column.indexOf(self._heads[section]) + 1, instead, 1)
             instead.show()
@@ -154,7 +153,7 @@ class StepPanel(QWidget):
         head = button(
             f"section_{word}",
             tr(name),
-            tr("Opens {section}", section=tr(name)),
+            tr(tip) if (tip := find_page(name).tip) else tr("Opens {section}", section=tr(name)),
             lambda: self.turned.emit(name),
         )
         head.setCheckable(True)
@@ -416,7 +415,12 @@ class StepFlow(WindowPart):
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of the steps do, by the names of the table."""
         actions: dict[str, Callable[..., object]] = {WORK_LIST.action: self._toggle_work_list}
-        return actions | {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+        actions |= {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+        return actions | {
+            f"page_{page.short}": partial(self._pages.show_page, page.name)
+            for page in list_pages()
+            if page.key and page.name in SECTIONS
+        }
 
     def follow_picture(self, is_there: bool) -> None:
         """Be without the strip View while the picture is out of sight."""

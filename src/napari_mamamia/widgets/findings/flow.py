@@ -214,11 +214,11 @@ class FindingsFlow(WindowPart):
             return
         self._is_stale = False
         if mask is None:
-            self._take_facts(_NO_MASK, self._services.review.find_breasts(case.grid, record))
+            self._take_facts(_NO_MASK, self._services.findings.find_breasts(case.grid, record))
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
         whose = say_whose(mask.role, mask.name, with_numbers=with_numbers)
-        measure_lesions = self._services.review.measure_lesions
+        measure_lesions = self._services.findings.measure_lesions
         self._jobs.start(
             "findings lesions",
             tr("Measuring the lesions"),
