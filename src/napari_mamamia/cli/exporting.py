@@ -26,6 +26,8 @@ from napari_mamamia.core.choices import (
     OrientationProfile,
     SegmentMaker,
     TieRule,
+    find_export_format,
+    list_export_formats,
 )
 
 if TYPE_CHECKING:
@@ -44,8 +46,24 @@ MasksOption = Annotated[
         "--masks", metavar="[NAME=]DIR", help="Folder of masks ID.nii.gz; repeatable, by name."
     ),
 ]
+
+
+def _parse_format(name: str) -> str:
+    try:
+        return find_export_format(name)
+    except ValueError:
+        names = ", ".join(repr(known) for known in list_export_formats())
+        raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
+
+
 FormatOption = Annotated[
-    list[ExportFormat] | None, typer.Option("--format", help="What to write; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--format",
+        metavar=f"[{'|'.join(list_export_formats())}]",
+        parser=_parse_format,
+        help="What to write; repeatable.",
+    ),
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,

@@ -5,7 +5,9 @@ offers the enum that the science code takes, and `mamamia --help` stays fast.
 """
 
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from napari_mamamia.core.plugins import list_names
 
 
 class Task(StrEnum):
@@ -260,6 +262,26 @@ class ExportFormat(StrEnum):
     NNUNET = "nnunet"
     BIDS = "bids"
     SLICER = "slicer"
+
+
+EXPORT_GROUP: Final = "napari_mamamia.export_formats"
+"""The entry-point group of export formats."""
+
+
+def list_export_formats() -> tuple[str, ...]:
+    """Return the names of all formats, those of installed packages too."""
+    return (*(name.value for name in ExportFormat), *list_names(EXPORT_GROUP))
+
+
+def find_export_format(name: str) -> str:
+    """Return a format by its name: a member of `ExportFormat`, or the name of a plug-in.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    return name if name in list_names(EXPORT_GROUP) else ExportFormat(name)
 
 
 FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids", "slicer"]

@@ -8,7 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
+from napari_mamamia.core.choices import (
+    FormatName,
+    FuseRule,
+    OrientationProfile,
+    find_export_format,
+    list_export_formats,
+)
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.records import CaseFailure
@@ -194,7 +200,7 @@ def export(
     chosen = texts_of(formats, "formats")
     settings = ExportSettings(
         masks=(),
-        formats=tuple(named(ExportFormat, one, "formats") for one in chosen),
+        formats=tuple(map(_find_format, chosen)),
         profile=named(OrientationProfile, harmonise, "harmonise"),
         label=segment_of(label),
         rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),
@@ -283,3 +289,13 @@ def _mask_folders(
             grid = None if mask_in(mask) is not None else data_set[case_id].grid
             write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
         yield (MaskFolder(folder, "masks"),)
+
+
+def _find_format(name: str) -> str:
+    try:
+        return find_export_format(name)
+    except ValueError:
+        names = ", ".join(f'"{known}"' for known in list_export_formats())
+        raise ArgumentError(
+            f"expected one of {names} for formats, got {name!r}: name one"
+        ) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.core.records import CaseFailure, CaseScore, list_score_columns
 from napari_mamamia.io.tables.tables import plain_content
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
@@ -387,7 +387,7 @@ def _write_page(
 def _case_table(rows: tuple[CaseScore, ...]) -> "pd.DataFrame":
     import pandas as pd
 
-    names = [field.name for field in fields(CaseScore)]
+    names = list_score_columns(rows)
     columns = {name: [getattr(row, name) for row in rows] for name in names if name != "case_id"}
     columns["status"] = [row.status.value for row in rows]
     index = pd.Index([row.case_id for row in rows], name="case_id", dtype=object)

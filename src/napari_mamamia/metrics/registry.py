@@ -1,18 +1,22 @@
 """The metrics as data: an entry here is computed, written, shown and explained everywhere.
 
 Scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the window, the terminal,
-the report and docs/methods/case_metrics.md are made of `METRICS`. A new one is a function in this
-package, an entry here and a field of `CaseScore`.
+the report and docs/methods/case_metrics.md are made of `list_metrics()`. A new one is a
+function in this package, an entry here and a field of `CaseScore`; or an entry point
+`napari_mamamia.metrics` of another package, whose value is in `CaseScore.further`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.plugins import Registry
+from napari_mamamia.core.records import METRIC_GROUP
 from napari_mamamia.metrics.compared import ComparedMasks
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.metrics.surface import assd, hausdorff, hausdorff95, nsd
@@ -290,6 +294,17 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
 """In the order in which they are shown; files have that of `CaseScore`'s fields."""
 
 
+METRIC_REGISTRY: Final = Registry(
+    METRIC_GROUP, MetricSpec, MappingProxyType({spec.name: spec for spec in METRICS})
+)
+"""`METRICS`, then those of installed packages."""
+
+
+def list_metrics() -> tuple[MetricSpec, ...]:
+    """Return all metrics, those of installed packages too."""
+    return tuple(METRIC_REGISTRY.values())
+
+
 def metric(name: str) -> MetricSpec:
     """Return the metric of that column name.
 
@@ -303,28 +318,27 @@ def metric(name: str) -> MetricSpec:
     >>> metric("hausdorff95_mm").unit
     'mm'
     """
-    for spec in METRICS:
-        if spec.name == name:
-            return spec
-    names = ", ".join(spec.name for spec in METRICS)
+    if name in METRIC_REGISTRY:
+        return METRIC_REGISTRY[name]
+    names = ", ".join(METRIC_REGISTRY)
     raise ValueError(f"there is no metric named {name!r}; the metrics are {names}")
 
 
 def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
     """Return the metrics that are shown at a place, in order."""
-    return tuple(spec for spec in METRICS if place in spec.places)
+    return tuple(spec for spec in list_metrics() if place in spec.places)
 
 
 def pair_values(pair: ComparedMasks) -> dict[str, float]:
     """Return every metric of two masks by its name; nan where it is undefined."""
-    return {spec.name: spec.of_pair(pair) for spec in METRICS if spec.of_pair}
+    return {spec.name: spec.of_pair(pair) for spec in list_metrics() if spec.of_pair}
 
 
 def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
     """Return every metric of the reference alone by its name."""
-    return {s.name: s.of_reference(mask, matrix_mm) for s in METRICS if s.of_reference}
+    return {s.name: s.of_reference(mask, matrix_mm) for s in list_metrics() if s.of_reference}
 
 
 def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
     """Return every metric of the prediction alone by its name."""
-    return {s.name: s.of_prediction(mask, matrix_mm) for s in METRICS if s.of_prediction}
+    return {s.name: s.of_prediction(mask, matrix_mm) for s in list_metrics() if s.of_prediction}

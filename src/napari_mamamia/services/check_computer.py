@@ -27,11 +27,13 @@ from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.device import choose_device
 from napari_mamamia.segmentation.sandbox.isolation import find_isolation
 from napari_mamamia.services.case.open_case import load_case, load_mask
+from napari_mamamia.services.export.formats import EXPORT_FORMATS
 
 # What a computer has: hardware, graphics cards, optional packages, isolation. Names nobody.
 
@@ -149,7 +151,7 @@ def plugins() -> Iterator[Finding]:
     """Yield the installed features, and each plug-in that could not be loaded."""
     names = ", ".join(feature.name for feature in list_features())
     yield Finding("features", names or "none installed")
-    for problem in list_problems():
+    for problem in (*list_problems(), *METRIC_REGISTRY.problems, *EXPORT_FORMATS.problems):
         yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
 
 

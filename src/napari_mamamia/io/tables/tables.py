@@ -14,15 +14,23 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.plugins import list_names
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import (
+    METRIC_GROUP,
+    SCORE_COLUMNS,
+    CaseScore,
+    ScoreStatus,
+    list_score_columns,
+)
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.text_rows import read_own_rows
 
-_COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
-_TEXTS: Final = frozenset(field.name for field in fields(CaseScore) if field.type is not float)
+_TEXTS: Final = frozenset(field.name for field in fields(CaseScore) if field.type is not float) - {
+    "further"
+}
 _FIRST: Final = frozenset(
     [
         "case_id",
@@ -47,7 +55,7 @@ _FIRST: Final = frozenset(
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case; the columns are the fields of `CaseScore`.
+    """Write one row for each case; the columns are those of `list_score_columns`.
 
     The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
     refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
@@ -63,13 +71,13 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
     SaveError
         If the system refuses to write.
     """
-    suffix = path.suffix.lower()
+    suffix, columns = path.suffix.lower(), list_score_columns(rows)
     if suffix == ".parquet":
-        return _write_parquet(rows, path, overwrite)
+        return _write_parquet(rows, columns, path, overwrite)
     if suffix in (".csv", ".xlsx"):
         return write_flat_table(
-            _COLUMNS,
-            map(_list_values, rows),
+            columns,
+            ([getattr(row, name) for name in columns] for row in rows),
             len(rows),
             path,
             name="case_scores",
@@ -100,8 +108,9 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
             "score the cases again"
         ) from error
     there = [str(name) for name in rows[0]] if rows else []
-    columns = tuple(name for name in _COLUMNS if name in there)
-    missing = [n for n in _COLUMNS if n in _FIRST and n not in there]
+    names = (*SCORE_COLUMNS, *list_names(METRIC_GROUP))
+    columns = tuple(name for name in names if name in there)
+    missing = [n for n in SCORE_COLUMNS if n in _FIRST and n not in there]
     if missing:
         raise FormatError(
             f"expected the columns of a score table in {path}, but "
@@ -133,15 +142,13 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     write_text_atomically(path, text + "\n", overwrite=overwrite)
 
 
-def _list_values(row: CaseScore) -> list[str | float]:
-    return [getattr(row, name) for name in _COLUMNS]
-
-
-def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
+def _write_parquet(
+    rows: Sequence[CaseScore], names: Sequence[str], path: Path, overwrite: bool
+) -> None:
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
     columns = {}
-    for n_written, name in enumerate(_COLUMNS):
-        report_progress(n_written, len(_COLUMNS), f"Writing {path.name}")
+    for n_written, name in enumerate(names):
+        report_progress(n_written, len(names), f"Writing {path.name}")
         if name in _TEXTS:
             texts = [str(getattr(row, name)) for row in rows]
             columns[name] = arrow.array(texts, type=arrow.string())
@@ -150,7 +157,7 @@ def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> No
             columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
     with saving(path, overwrite=overwrite) as temporary:
         import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
-    report_progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
+    report_progress(len(names), len(names), f"Writing {path.name}")
 
 
 def _parse_score(
@@ -166,7 +173,8 @@ def _parse_score(
                 f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
                 f"column {name} of {path}, line {line}, got {cell!r}: score the cases again"
             ) from error
-    return CaseScore(**values)
+    further = tuple((name, values.pop(name)) for name in columns if name not in SCORE_COLUMNS)
+    return CaseScore(**values, further=further)
 
 
 def _parse_value(name: str, cell: str | None) -> str | float:

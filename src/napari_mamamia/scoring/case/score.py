@@ -1,5 +1,6 @@
 """One case: two masks and a profile in, a `CaseScore` out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan
 from typing import Any, Final
@@ -16,9 +17,9 @@ from napari_mamamia.core.case import (
     is_soft,
 )
 from napari_mamamia.core.errors import GridMismatchError, NotAMaskError
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import SCORE_COLUMNS, CaseScore, ScoreStatus
 from napari_mamamia.metrics.registry import (
-    METRICS,
+    list_metrics,
     metric,
     pair_values,
     prediction_values,
@@ -225,7 +226,7 @@ def score_and_measure(
         score = CaseScore(
             case_id,
             ScoreStatus.REFERENCE_MISSING,
-            **_measure_sizes(None, prediction, profile, label),
+            **_split_further(_measure_sizes(None, prediction, profile, label)),
             profile=profile.name,
             reason="there is no reference file, so nothing can be compared",
         )
@@ -242,7 +243,12 @@ def score_and_measure(
         grids = dict.fromkeys(labels.grid.spacing_warning for labels in (reference, prediction))
         warning = "; ".join(filter(None, (*_warn_of_files(reference, prediction), *grids)))
         score = CaseScore(
-            case_id, status, **sizes, profile=profile.name, reason=reason, warning=warning
+            case_id,
+            status,
+            **_split_further(sizes),
+            profile=profile.name,
+            reason=reason,
+            warning=warning,
         )
         return score, None
     aligned = laid_on(reference, prediction, profile)
@@ -359,23 +365,30 @@ def _score_case(
     values: dict[str, Any] = pair_values(measured.compared)
     distance = values[profile.distance]
     values["norm_hd"] = profile.norm_hd(distance, _find_emptiness(measured, profile.emptiness_of))
-    for spec in METRICS:
+    for spec in list_metrics():
         if spec.both_empty_by_profile:
             values[spec.name] = profile.overlap(values[spec.name])
     status = _decide_status(measured)
     warnings = case_warnings(reference, prediction, measured, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
         warnings += ("a mask without contour inside the image: hausdorff95_voxels is undefined",)
+    # Both masks are measured on one grid: the affines may differ under a profile.
+    values |= _measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label)
     return CaseScore(
         case_id,
         status,
-        **values,
-        # Both masks are measured on one grid: the affines may differ under a profile.
-        **_measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label),
+        **_split_further(values),
         profile=profile.name,
         warning="; ".join(warnings),
         reason=_explain_status(status, reference, prediction, profile),
     )
+
+
+def _split_further(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `CaseScore`; metrics of installed packages are one of them."""
+    own = {name: value for name, value in values.items() if name in SCORE_COLUMNS}
+    further = tuple((name, value) for name, value in values.items() if name not in SCORE_COLUMNS)
+    return own | ({"further": further} if further else {})
 
 
 def _without_prediction(
@@ -386,7 +399,7 @@ def _without_prediction(
         score = CaseScore(
             case_id,
             missing,
-            **_measure_sizes(reference, None, profile, label),
+            **_split_further(_measure_sizes(reference, None, profile, label)),
             profile=profile.name,
             reason=f"there is no prediction file, and the profile {profile.name} does not score "
             "such a case",
@@ -402,7 +415,7 @@ def _without_prediction(
     unknown: dict[str, Any] = dict.fromkeys(
         _measure_sizes(None, nothing, profile, label), float("nan")
     )
-    score = replace(score, status=missing, reason=reason, **unknown)
+    score = replace(score, status=missing, reason=reason, **_split_further(unknown))
     return score, measured
 
 

@@ -18,7 +18,7 @@ from napari_mamamia.core.choices import (
     RankTies,
 )
 from napari_mamamia.core.errors import CaseError, Remedy
-from napari_mamamia.metrics.registry import METRICS, Better
+from napari_mamamia.metrics.registry import Better, list_metrics
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 ALPHA: Final = 0.05
@@ -209,7 +209,7 @@ def is_larger_better(metric: str) -> bool | None:
     (True, False, None)
     """
     words = re.findall(r"[a-z0-9]+", metric.casefold())
-    spec = next((one for one in METRICS if one.name == "_".join(words)), None)
+    spec = next((one for one in list_metrics() if one.name == "_".join(words)), None)
     if spec is not None and spec.better is not Better.NEITHER:
         return spec.better is Better.HIGHER
     if _LOWER.intersection(words):

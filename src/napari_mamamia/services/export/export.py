@@ -304,7 +304,7 @@ def _make_manifest(
         created=now_utc(),
         data_set=public_name(plan.data_set),
         profile=settings.profile.value,
-        formats=tuple(layout.value for layout in settings.formats),
+        formats=tuple(map(str, settings.formats)),
         masks=plan.names,
         labels=label_names(settings),
         cases=entries,

@@ -3,10 +3,10 @@
 The layouts are written here: the challenge's submission, nnU-Net raw, BIDS derivatives.
 
 A new format is its name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and its
-line in `EXPORT_FORMATS`.
+line in `EXPORT_FORMATS`; or an entry point `napari_mamamia.export_formats` of another package.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.annotations.harmonise import harmonised
-from napari_mamamia.core.choices import ExportFormat, FuseRule
+from napari_mamamia.core.choices import EXPORT_GROUP, ExportFormat, FuseRule
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.plugins import Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
@@ -267,16 +268,21 @@ BIDS: Final = FormatSpec(
     finish=_finish_bids,
 )
 
-EXPORT_FORMATS: Final[Mapping[ExportFormat, FormatSpec]] = MappingProxyType(
-    {
-        ExportFormat.NIFTI: NIFTI,
-        ExportFormat.DICOM_SEG: DICOM_SEG,
-        ExportFormat.CHALLENGE: CHALLENGE,
-        ExportFormat.NNUNET: NNUNET,
-        ExportFormat.BIDS: BIDS,
-        ExportFormat.SLICER: SLICER,
-    }
+EXPORT_FORMATS: Final = Registry(
+    EXPORT_GROUP,
+    FormatSpec,
+    MappingProxyType(
+        {
+            ExportFormat.NIFTI: NIFTI,
+            ExportFormat.DICOM_SEG: DICOM_SEG,
+            ExportFormat.CHALLENGE: CHALLENGE,
+            ExportFormat.NNUNET: NNUNET,
+            ExportFormat.BIDS: BIDS,
+            ExportFormat.SLICER: SLICER,
+        }
+    ),
 )
+"""The built-in formats, then those of installed packages."""
 
 
 def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:

@@ -50,7 +50,7 @@ class ExportSettings:
     """
 
     masks: tuple[MaskFolder, ...]
-    formats: tuple[ExportFormat, ...] = (ExportFormat.NIFTI,)
+    formats: tuple[str, ...] = (ExportFormat.NIFTI,)
     profile: OrientationProfile = OrientationProfile.AS_IS
     label: float | str | None = None
     rules: tuple[LabelRule, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +20,11 @@ from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
 
 _LISTED: Final = 6
-_FORMAT_OF: Final[Mapping[str, FormatSpec]] = {
-    folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders
-}
+
+
+@cache
+def _formats_by_folder() -> Mapping[str, FormatSpec]:
+    return {folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +166,13 @@ def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[st
 
 def _format_of(file: BundleFile) -> FormatSpec | None:
     """Return the format in whose folder a file lies."""
-    return _FORMAT_OF.get(file.name.split("/")[0])
+    return _formats_by_folder().get(file.name.split("/")[0])
 
 
 def _find_part(name: str) -> str:
     """Return the part of a bundle whose volumes share a grid: a turned folder, or the rest."""
     first = name.split("/")[0]
-    spec = _FORMAT_OF.get(first)
+    spec = _formats_by_folder().get(first)
     return first if spec is not None and first in spec.turned else "native"
 
 

@@ -361,13 +361,13 @@ class ExportOptions(QWidget):
         self._fuse_row.setVisible(self._n_sets > 1)
         self.changed.emit()
 
-    def _make_formats(self) -> dict[ExportFormat, CheckBox]:
-        boxes = {}
+    def _make_formats(self) -> dict[str, CheckBox]:
+        boxes: dict[str, CheckBox] = {}
         for name, spec in EXPORT_FORMATS.items():
             box = self._make_check_box(
                 f"export_format_{name.replace('-', '_')}", tr(spec.title), tr(spec.tip)
             )
-            box.setChecked(name is ExportFormat.NIFTI)
+            box.setChecked(name == ExportFormat.NIFTI)
             boxes[name] = box
         return boxes
 

@@ -189,7 +189,6 @@ _NO_REFERENCE: Final = {
     ),
 }
 """What is said in place of a comparison, by whether there is a mask at all."""
-_METRICS: Final = metrics_at(Place.CASE)
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
@@ -265,7 +264,7 @@ class ScorePage(Page):
         """Show the numbers; where one is unknown, a dash with the reason on hover."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
-        for spec in _METRICS:
+        for spec in metrics_at(Place.CASE):
             for role in _COLUMNS:
                 score = shown.scores.get(role) if shown else None
                 there = shown is not None and role in shown.volumes_mm3
@@ -338,12 +337,12 @@ class ScorePage(Page):
         for column, role in enumerate(_COLUMNS, start=1):
             grid.addWidget(_make_title(role), 0, column)
         self._compared: list[QWidget] = []
-        for place, spec in enumerate(_METRICS, start=1):
+        for place, spec in enumerate(metrics_at(Place.CASE), start=1):
             cells = [self._make_cell(spec.name, role) for role in _COLUMNS]
             for column, part in enumerate((_row_name(spec), *cells)):
                 grid.addWidget(part, place, column)
                 self._compared.append(part)
-        place = len(_METRICS) + 1
+        place = len(metrics_at(Place.CASE)) + 1
         self._compared.append(line())
         grid.addWidget(self._compared[-1], place, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.metrics.registry import METRICS, Better
+from napari_mamamia.metrics.registry import Better, list_metrics
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import TableRanking
 from napari_mamamia.scoring.report.text import (
@@ -49,7 +49,7 @@ def _find_bounds(metric: str) -> tuple[float, float]:
     """Return between which ends a mean of a metric can lie: no interval goes beyond."""
     if metric == "performance":
         return 0.0, 1.0
-    spec = next((one for one in METRICS if one.name == metric), None)
+    spec = next((one for one in list_metrics() if one.name == metric), None)
     if spec is None:
         return -np.inf, np.inf
     return 0.0, 1.0 if not spec.unit and spec.better is Better.HIGHER else np.inf
