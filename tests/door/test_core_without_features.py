@@ -17,7 +17,7 @@ import sys
 import napari_mamamia as mm
 case = mm.open_data_set(sys.argv[1])[0]
 z, y, x = (int(axis.mean()) for axis in case.reference.array.nonzero())
-print(mm.grow(case, points=[(z, y, x)]).mask.array.sum() > 0)
+print(mm.grow(case, click=(z, y, x)).mask.array.sum() > 0)
 """
 
 

@@ -26,9 +26,8 @@ from napari_mamamia.core.choices import (
     OrientationProfile,
     SegmentMaker,
     TieRule,
-    find_export_format,
-    list_export_formats,
 )
+from napari_mamamia.core.export_names import find_export_format, list_export_formats
 
 if TYPE_CHECKING:
     from napari_mamamia.services.export.export import ExportSummary

@@ -5,9 +5,7 @@ offers the enum that the science code takes, and `mamamia --help` stays fast.
 """
 
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
-
-from napari_mamamia.core.plugins import list_names
+from typing import Literal, TypeAlias
 
 
 class Task(StrEnum):
@@ -262,26 +260,6 @@ class ExportFormat(StrEnum):
     NNUNET = "nnunet"
     BIDS = "bids"
     SLICER = "slicer"
-
-
-EXPORT_GROUP: Final = "napari_mamamia.export_formats"
-"""The entry-point group of export formats."""
-
-
-def list_export_formats() -> tuple[str, ...]:
-    """Return the names of all formats, those of installed packages too."""
-    return (*(name.value for name in ExportFormat), *list_names(EXPORT_GROUP))
-
-
-def find_export_format(name: str) -> str:
-    """Return a format by its name: a member of `ExportFormat`, or the name of a plug-in.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-    """
-    return name if name in list_names(EXPORT_GROUP) else ExportFormat(name)
 
 
 FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids", "slicer"]

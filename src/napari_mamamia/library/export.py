@@ -8,14 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from napari_mamamia.core.choices import (
-    FormatName,
-    FuseRule,
-    OrientationProfile,
-    find_export_format,
-    list_export_formats,
-)
+from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.export_names import find_export_format, list_export_formats
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
