@@ -67,9 +67,9 @@ def test_every_team_hears_what_became_of_its_work(world):
                  "table (responses), 1st attempt: scored"):  # fmt: skip
         assert text in done.stdout
     assert "failed: broken: " in done.stderr
-    assert "failed: bomb: expected files that shrink at most 100 times in bomb.zip" in done.stderr
+    assert "failed: bomb: expected files compressed at most 100 times in bomb.zip" in done.stderr
     assert "failed: empty: expected masks (ID.nii.gz), model.py or a table" in done.stderr
-    assert "C_02" in done.stdout.partition("damaged: what was wrong")[2]
+    assert "C_02" in done.stdout.partition("damaged: problems")[2]
 
 
 def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_path):
@@ -127,7 +127,7 @@ def test_a_changed_ledger_stops_the_board_and_a_missing_folder_says_so(world, tm
     refused = run_challenge("rank", folder, "--out", tmp_path / "board")
     path.write_bytes(whole)
     assert refused.returncode == 1
-    assert "expected the ledger of" in refused.stderr
+    assert "expected the unchanged ledger of" in refused.stderr
     missing = run_challenge("rank", tmp_path / "nowhere", "--out", tmp_path / "board")
     assert missing.returncode == 1
     assert "it has no challenge.json" in missing.stderr

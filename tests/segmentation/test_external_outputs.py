@@ -133,14 +133,14 @@ def test_responses_are_read_with_notes_where_class_and_score_disagree(tmp_path):
     table(tmp_path, HEAD + "A_1,1,0.9\nA_2,1.0,0.2\nB_1,False,0.5\n")
     found, notes = take_responses(tmp_path, ["A_1", "A_2", "B_1"])
     assert found == (Response("A_1", 1, 0.9), Response("A_2", 1, 0.2), Response("B_1", 0, 0.5))
-    assert notes == ("A_2: pcr is 1 but its score is 0.2; the two are scored apart",)
+    assert notes == ("A_2: pcr is 1 but its score is 0.2; the two are scored separately",)
 
 
 TABLES = {
     "no score": ("patient_id,pcr\nA_1,1\nA_2,0\n", "columns patient_id, pcr, score"),
     "missing case": (HEAD + "A_1,1,0.9\n", "lacks A_2"),
     "other case": (HEAD + "A_1,1,0.9\nA_2,0,0.1\nZ_9,0,0.1\n", "row 4"),
-    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "a patient_id that it was given"),
+    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "a patient_id of its input"),
     "twice": (HEAD + "A_1,1,0.9\nA_1,0,0.1\nA_2,0,0.1\n", "each patient once"),
     "pcr 2": (HEAD + "A_1,2,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),
     "pcr 0.7": (HEAD + "A_1,0.7,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),

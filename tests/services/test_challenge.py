@@ -269,10 +269,10 @@ def test_a_zip_counts_as_its_folder(challenge):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("../../reference/C_00.nii.gz", "leaves the folder"),
+        ("../../reference/C_00.nii.gz", "leads out of the folder"),
         ("/etc/C_00.nii.gz", "absolute place"),
         ("C:\\C_00.nii.gz", "absolute place"),
-        ("a/./b.nii.gz", "leaves the folder"),
+        ("a/./b.nii.gz", "leads out of the folder"),
         ("inner/c_00.NII.GZ", "appears twice"),
     ],
 )
@@ -403,13 +403,13 @@ def test_masks_and_scores_that_were_changed_after_scoring_are_found(challenge):
     assert "dsc was 0.7" in found
     table.write_bytes(earlier)
     write_mask(challenge / "submissions" / "beta" / "C_01.nii.gz", reference(1))
-    assert "beta was changed since it was taken" in words(verify_challenge(challenge))
+    assert "beta was changed after it was sealed" in words(verify_challenge(challenge))
     write_mask(beta / "sealed" / "C_01.nii.gz", reference(1))
     (beta / "sealed" / "more.txt").write_text("x")
     found = words(verify_challenge(challenge))
     assert "sealed copy: C_01.nii.gz was changed" in found
     assert "more.txt was added" in found
-    assert "C_01: dsc was 0.75, computed again 1" in found
+    assert "C_01: dsc was 0.75, recomputed 1" in found
 
 
 # ---------------------------------------------------------------- two at once, and ended in between

@@ -96,7 +96,7 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
     (path,) = (challenge / "attempts").rglob("*.jsonl")
     whole = path.read_bytes()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
-    assert "the ledger lost the line" in words(verify_challenge(board, is_quick=True))
+    assert "the ledger no longer has the line" in words(verify_challenge(board, is_quick=True))
     path.write_bytes(whole)
     write_team(challenge / "submissions" / "beta", 0, N)
     assert "beta was changed since" in words(verify_challenge(board, is_quick=True))
@@ -248,7 +248,7 @@ def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     third = rows["beta"]
     assert (third.attempt, third.n_attempts, third.score) == (3, 3, 1.0)
     text = (tmp_path / "board" / "leaderboard.html").read_text()
-    assert "By the ladder alpha, beta share the lead." in text
+    assert "Under the ladder, alpha, beta share the lead." in text
     assert "On the locked test set itself (not for the teams): " in text
     # the window leads by what the board ranks by, and says so
     (table,) = open_board(tmp_path / "board").tables
@@ -322,7 +322,7 @@ def test_without_a_clinical_table_performance_ranks_and_says_so(tmp_path):
     run_challenge(folder)
     ranking = made(folder)
     board = ranking.board.boards[0]
-    assert board.ranked_by == "performance, there is no clinical table"
+    assert board.ranked_by == "performance, because there is no clinical table"
     assert [row.team for row in board.rows] == ["alpha", "beta", "gämma"]
     composite = ranking.summary.ranking.tables[0].methods[0]
     assert composite.scores[1] == pytest.approx(board.rows[1].performance)
@@ -343,7 +343,7 @@ def test_masks_and_responses_have_a_board_each(tmp_path):
     first, second, *others = boards["classification"].rows
     assert (first.team, first.rank, first.performance) == ("alpha", 1, 1.0)
     assert (second.team, second.rank) == ("beta", 2)
-    assert {row.reason for row in others} == {"nothing handed in for this task"}
+    assert {row.reason for row in others} == {"no submission for this task"}
     assert len(boards["segmentation"].rows) == 3
     content = json.loads((tmp_path / "board" / "rank_responses.json").read_text())
     assert content["methods"]["composite"] == {"alpha": 1.0, "beta": 2.0}

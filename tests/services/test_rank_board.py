@@ -115,10 +115,10 @@ def test_several_tables_are_offered_with_all_together_first(tmp_path):
          "resamples of the cases, B in 3 %."),
         ({"A": 1, "B": 2}, (0.75, 0.25), "A probably leads"),
         ({"A": 1, "B": 2}, (0.6, 0.4), "A leads by mean-then-rank: first in 60 % of the resamples "
-         "of the cases, B in 40 %. The lead is not settled."),
+         "of the cases, B in 40 %. The lead is uncertain."),
         ({"A": 1, "B": 2}, (0.997, 0.003), "in over 99 % of the resamples of the cases, B in "
          "under 1 %."),
-        ({"A": 1, "B": 2}, None, "How sure that is was not computed"),
+        ({"A": 1, "B": 2}, None, "The certainty was not computed"),
         ({"A": 1, "B": 1, "C": 3}, (0.5, 0.5), "A and B share the first rank"),
         ({"A": 1, "B": 1}, (0.5, 0.5), "nobody leads"),
         ({"A": 1}, (1.0,), "A is alone"),

@@ -246,7 +246,7 @@ def test_the_same_cases_under_two_keys_are_told(world, first, tmp_path):
     other = evaluated(world, tmp_path / "s.json", site="HCB", key=tmp_path / "other.key")
     require_equal([first, other])
     (note,) = find_doubles(first, other)
-    assert note.startswith(f"{N} of {N} case(s) of HCB have the very numbers of GUM")
+    assert note.startswith(f"{N} of {N} cases of HCB have exactly the same numbers as GUM")
     one_model = replace(
         other,
         models=other.models[1:],

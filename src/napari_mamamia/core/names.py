@@ -27,3 +27,14 @@ def name_some(names: Sequence[str], most: int = 10) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun in the singular or plural.
+
+    Examples
+    --------
+    >>> count_noun(1, "case"), count_noun(2, "case")
+    ('1 case', '2 cases')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
