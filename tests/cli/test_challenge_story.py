@@ -84,7 +84,7 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
         ("Größe", 1), ("copycat", 2), ("middle", 2), ("damaged", 4),
     ]  # fmt: skip
     assert boards["classification"][:2] == [("Größe", 1), ("table", 2)]
-    assert "copycat and middle have the same mask of 6 case(s)" in notes
+    assert "copycat and middle have the same mask in 6 cases" in notes
     page = (board / "leaderboard.html").read_text()
     assert page.index("Masks: who leads") < page.index("<nav")
     assert 'href="teams/Grosse.html">Größe</a>' in page
@@ -130,7 +130,7 @@ def test_a_changed_ledger_stops_the_board_and_a_missing_folder_says_so(world, tm
     assert "expected the unchanged ledger of" in refused.stderr
     missing = run_challenge("rank", tmp_path / "nowhere", "--out", tmp_path / "board")
     assert missing.returncode == 1
-    assert "it has no challenge.json" in missing.stderr
+    assert "found no challenge.json" in missing.stderr
     assert not (tmp_path / "board").exists()
 
 
@@ -143,4 +143,4 @@ def test_a_team_that_hands_in_twice_under_one_spelling_is_left_out_and_told(worl
     finally:
         twin.unlink()
     assert done.returncode == 3
-    assert "expected one submission of a team" in done.stderr
+    assert "expected one submission per team" in done.stderr

@@ -289,7 +289,7 @@ def test_what_is_no_plain_file_is_left_where_it_is(room, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words))
     for number in range(len(OUTPUTS)):
-        with pytest.raises(ModelError, match=r"plain file|no folder pred_segmentations"):
+        with pytest.raises(ModelError, match=r"regular file|no folder pred_segmentations"):
             take_mask(done.output / str(number), "A_1", None)
     assert opened == []
     monkeypatch.undo()

@@ -99,7 +99,7 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
     assert "the ledger no longer has the line" in words(verify_challenge(board, is_quick=True))
     path.write_bytes(whole)
     write_team(challenge / "submissions" / "beta", 0, N)
-    assert "beta was changed since" in words(verify_challenge(board, is_quick=True))
+    assert "beta was changed after" in words(verify_challenge(board, is_quick=True))
     run_challenge(challenge)
     assert "attempt 1 there, 2 now" in words(verify_challenge(board, is_quick=True))
 
@@ -126,7 +126,7 @@ def test_every_page_of_a_leaderboard_is_proved(challenge, request):
     request.getfixturevalue("quick_figures")
     shutil.copy(board / "teams" / "beta.html", board / "teams" / "zeta.html")
     (board / "teams" / "notes.html").write_text("my own")
-    assert "teams/zeta.html is of no team" in words(verify_challenge(board, is_quick=True))
+    assert "teams/zeta.html belongs to no team" in words(verify_challenge(board, is_quick=True))
     (board / "teams" / "beta.html").unlink()
     assert "beta.html" in words(verify_challenge(board, is_quick=True))
     written(challenge)
@@ -159,7 +159,7 @@ def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
     (table,) = (challenge / "results" / "beta").rglob("case_scores.csv")
     whole = table.read_text()
     table.write_text(whole.replace(",ok,", ",ok,", 1).replace("0.", "0.9", 1))
-    with pytest.raises(FormatError, match="scores of beta as the ledger has them"):
+    with pytest.raises(FormatError, match="scores of beta as recorded in the ledger"):
         written(challenge)
     table.write_text(whole)
     (path,) = (challenge / "attempts").rglob("*.jsonl")
@@ -301,7 +301,7 @@ def test_twins_and_a_team_without_a_score_are_told(challenge):
     (challenge / "submissions" / "junk" / "a.txt").write_text("x")
     run_challenge(challenge)
     board = made(challenge).board
-    assert board.notes == (f"beta and copy have the same mask of {N} case(s)",)
+    assert board.notes == (f"beta and copy have the same mask in {N} cases",)
     junk = next(row for row in board.boards[0].rows if row.team == "junk")
     assert junk.rank is None
     assert junk.reason.startswith("refused: ")

@@ -47,8 +47,9 @@ def test_a_wrong_result_is_a_failure_and_exit_code_3(monkeypatch):
     monkeypatch.setattr(service, "_list_devices", lambda: ())
     done = CliRunner().invoke(app, ["check-computer"])
     assert done.exit_code == 3
-    assert "FAILED  kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0.400" in (
-        done.output
+    assert (
+        "FAILED  kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0.400"
+        in (done.output)
     )
 
 

@@ -120,8 +120,8 @@ def test_several_tables_are_offered_with_all_together_first(tmp_path):
          "under 1 %."),
         ({"A": 1, "B": 2}, None, "The certainty was not computed"),
         ({"A": 1, "B": 1, "C": 3}, (0.5, 0.5), "A and B share the first rank"),
-        ({"A": 1, "B": 1}, (0.5, 0.5), "nobody leads"),
-        ({"A": 1}, (1.0,), "A is alone"),
+        ({"A": 1, "B": 1}, (0.5, 0.5), "no team leads"),
+        ({"A": 1}, (1.0,), "A is the only team"),
         ({"A": None, "B": None}, None, "No team has a rank"),
         ({"A": None, "B": 1}, None, "B leads"),
     ],
@@ -134,7 +134,7 @@ def test_who_leads_is_said_as_sure_as_it_is(tmp_path, ranks, first, words):
 def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
     table = simple_board(tmp_path, {"A": 1, "B": 2}, {"A": 1.0, "B": 0.0}).tables[0]
     assert say_lead(replace(table, n_cases=1), 0).endswith(
-        "The lead is not settled: 1 case is too few to tell."
+        "The lead is uncertain: 1 case is too few to tell."
     )
     assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
     assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)

@@ -380,7 +380,7 @@ def test_a_missing_masks_neighbours_are_shown_with_bytes_that_are_no_utf8(
     words = ["--out", tmp_path / "out", "--as-root", "--task", "segmentation", "--case", "A_1"]
     done = mamamia("run-submission", folder, small_data_set, *words)
     assert done.returncode == 3
-    assert "wrote A_1\ufffd.nii.gz: name each mask exactly" in done.stdout + done.stderr
+    assert "found A_1\ufffd.nii.gz: name each mask exactly" in done.stdout + done.stderr
 
 
 KEEPS_SOCKETS = """

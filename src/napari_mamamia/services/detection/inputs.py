@@ -113,7 +113,7 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
     warnings = [*cases.notes, *truth.notes, *boxes.notes]
     if boxes.n_repeated:
         warnings.append(
-            f"{boxes.n_repeated} predicted boxes repeat an earlier row: each counts as a box"
+            f"predicted boxes that repeat an earlier row: {boxes.n_repeated}; each counts as a box"
         )
     lesions, predictions = _as_lesions(truth), _as_boxes(boxes)
     data = DetectionInput(
