@@ -94,8 +94,8 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
     assert "is not empty (challenge rank" in again.stderr
     assert run_challenge("rank", folder, "--out", board, "--overwrite").returncode == 0
 
-    proved = run_challenge("verify", board)
-    assert (proved.returncode, proved.stdout.startswith("proved: ")) == (0, True), proved.stdout
+    verified = run_challenge("verify", board)
+    assert (verified.returncode, verified.stdout.startswith("verified: ")) == (0, True), verified.stdout
     (sealed,) = (folder / "results" / "middle").glob("*/sealed/C_03.nii.gz")
     for path, name in (
         (sealed, "middle, attempt 1: sealed copy: "),

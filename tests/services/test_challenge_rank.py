@@ -12,17 +12,20 @@ from tests.services.challenge_world import begun, ids, reference, write_mask, wr
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
-from napari_mamamia.io.challenge.ledger import read_ledger
+from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits, read_challenge
+from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.services.challenge.begin import (
+    ChallengeSettings,
+    begin_challenge,
+)
+from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.ranking import make_ranking
+from napari_mamamia.features.challenge.services.challenge.run import run_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.features.challenge.services.rank.board import open_board, say_lead
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
-from napari_mamamia.services.challenge.rank import rank_challenge
-from napari_mamamia.services.challenge.ranking import make_ranking
-from napari_mamamia.services.challenge.run import run_challenge
-from napari_mamamia.services.challenge.verify import verify_challenge
-from napari_mamamia.services.rank.board import open_board, say_lead
 
 N = 8
 
@@ -101,7 +104,7 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
     write_team(challenge / "submissions" / "beta", 0, N)
     assert "beta was changed after" in words(verify_challenge(board, is_quick=True))
     run_challenge(challenge)
-    assert "attempt 1 there, 2 now" in words(verify_challenge(board, is_quick=True))
+    assert "attempt was 1, recomputed 2" in words(verify_challenge(board, is_quick=True))
 
 
 def test_every_page_of_a_leaderboard_is_proved(challenge, request):
@@ -164,7 +167,7 @@ def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
     table.write_text(whole)
     (path,) = (challenge / "attempts").rglob("*.jsonl")
     path.write_bytes(path.read_bytes().replace(b'"team":"beta"', b'"team":"bete"', 1))
-    with pytest.raises(FormatError, match="the ledger of"):
+    with pytest.raises(FormatError, match="the unchanged ledger of"):
         written(challenge)
     assert not (challenge.parent / "board").exists()
 

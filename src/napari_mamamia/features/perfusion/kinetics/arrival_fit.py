@@ -1,0 +1,99 @@
+"""When contrast arrives in a tissue, by the model itself."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import TissueModel
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput, plasma_curve
+from napari_mamamia.features.perfusion.kinetics.fit import RefinedFit
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, concentration_mm
+
+_COARSE_S: Final = 2.0
+_FINE_S: Final = 0.25
+_STEP_MIN: Final = 0.5 / 60
+
+
+def fitted_arrival_s(
+    times: Sequence[float],
+    signal: NDArray[np.float64],
+    t10_s: float,
+    echo: SpoiledEcho,
+    source: ArterialInput,
+    model: TissueModel,
+) -> float:
+    """Return the arrival whose fit of a mean curve leaves the least, s as in `times`.
+
+    Arrivals from the first phase to the peak are tried, every 2 s and then every 0.25 s around the
+    best; each with the phases before it as baseline.
+
+    Raises
+    ------
+    CaseError
+        If no arrival gives a curve of concentrations that rises.
+    """
+    peak = times[int(np.argmax(signal))]
+    best, least = math.nan, math.inf
+    low, high, step = times[0], peak, _COARSE_S
+    for _ in range(2):
+        for arrival_s in np.arange(low, high, step):
+            report_progress(0, 1, "Arrival of contrast")
+            residual = _measure_residual(
+                times, signal, t10_s, echo, source, model, float(arrival_s)
+            )
+            if residual < least:
+                best, least = float(arrival_s), residual
+        low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
+        if math.isinf(least):
+            raise _make_no_arrival_error(signal, t10_s, echo)
+    return best
+
+
+def _make_no_arrival_error(
+    signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
+) -> CaseError:
+    """Return why no arrival gives concentrations of a mean curve."""
+    low, peak = int(np.argmin(signal)), int(np.argmax(signal))
+    if signal[low] <= 0:
+        return CaseError(
+            f"expected a mask with signal in every phase, got a mean of {signal[low]:g} in phase "
+            f"{low}: give another mask, or export that phase again"
+        )
+    rise = 100 * (signal[peak] / signal[:peak].mean() - 1) if peak else 0.0
+    relaxed = math.exp(-echo.repetition_s / t10_s)
+    most = 100 * ((1 - relaxed * math.cos(math.radians(echo.flip_degrees))) / (1 - relaxed) - 1)
+    if rise >= most:
+        return CaseError(
+            f"expected a mean curve that rises less than {most:.0f} %, the most that T1 {t10_s:g} "
+            f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, got "
+            f"{rise:.0f} % in phase {peak}: check these three"
+        )
+    return CaseError(
+        "expected a mask whose mean curve rises after its first phase, got one that does not: give "
+        "the arrival in seconds, or another mask",
+        remedies=(Remedy("arrival", ("SECONDS",)),),
+    )
+
+
+def _measure_residual(
+    times: Sequence[float],
+    signal: NDArray[np.float64],
+    t10_s: float,
+    echo: SpoiledEcho,
+    source: ArterialInput,
+    model: TissueModel,
+    arrival_s: float,
+) -> float:
+    seconds = np.asarray(times, np.float64) - arrival_s
+    baseline = np.atleast_1d(signal[seconds <= 0].mean())
+    curve = concentration_mm(signal[:, None], baseline, t10_s, echo)[:, 0]
+    if not np.isfinite(curve).all() or not curve.max() > 0:
+        return float("inf")
+    minutes = seconds / 60
+    plasma = plasma_curve(source, float(minutes[-1]), _STEP_MIN)
+    return RefinedFit(model, plasma, minutes, n_kep=121).residual(curve)

@@ -1,0 +1,335 @@
+"""Tofts' models and their fits: what tissue takes up, and Ktrans, ve, vp and kep of many voxels.
+
+A linear fit, and a least-squares one.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import TissueModel
+from napari_mamamia.features.perfusion.kinetics.arterial_input import PlasmaCurve
+
+Curve = NDArray[np.float64]
+
+_SMALL: Final = 1e-3
+_LEAST_KEP: Final = 1e-3
+_MOST_KEP: Final = 60.0
+_N_KEP: Final = 1201
+"""A table from 17 hours to a second, in steps of 0.92 %, refined between them by a parabola."""
+
+_MOST_KTRANS: Final = 5.0
+"""1/min: more is no tissue. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
+
+_VOXELS: Final = 4096
+"""Voxels whose 1,201 trials are compared at once: 20 MB of float32."""
+
+
+def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
+    """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at `minutes` after arrival, ascending.
+
+    Exact for a plasma curve that is straight between its points: never a sum at image spacing.
+    kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must lie within the curve.
+
+    Source: stepwise integral of a straight piece against an exponential, checked against sepal
+    1.3.2 and scipy's quadrature in the tests.
+    """
+    kep = np.asarray(kep_per_min, np.float64)
+    integrals = np.zeros((len(minutes), len(kep)))
+    step = plasma.step_min
+    last = len(plasma.values) - 2
+    whole = _Step(kep, step)
+    state = np.zeros(len(kep))
+    reached = 0
+    for index, time in enumerate(minutes):
+        if time <= 0:
+            continue
+        # At the curve's very end no piece begins: the last one is gone to its end.
+        whole_steps = min(int(time / step), last)
+        while reached < whole_steps:
+            state = whole.advance(state, *plasma.values[reached : reached + 2])
+            reached += 1
+        rest = time - whole_steps * step
+        start, end = plasma.values[whole_steps : whole_steps + 2]
+        part = start + (end - start) * rest / step
+        integrals[index] = _Step(kep, rest).advance(state, start, part)
+    return integrals
+
+
+class _Step:
+    """The integral's way through one straight piece of `length` minutes."""
+
+    def __init__(self, kep: Curve, length: float) -> None:
+        x = kep * length
+        # Both branches below are computed everywhere, and at 0 the second would be 0/0.
+        safe = np.where(x < _SMALL, 1.0, x)
+        first = np.where(x < _SMALL, 1 - x / 2 + x * x / 6, -np.expm1(-safe) / safe)
+        second = np.where(
+            x < _SMALL, 0.5 - x / 6 + x * x / 24, (safe + np.expm1(-safe)) / (safe * safe)
+        )
+        self._decay = np.exp(-x)
+        self._level = length * first
+        self._slope = length * second
+
+    def advance(self, state: Curve, start: float, end: float) -> Curve:
+        return state * self._decay + start * self._level + (end - start) * self._slope
+
+
+def tissue_concentration_mm(
+    plasma: PlasmaCurve,
+    minutes: Curve,
+    ktrans_per_min: float,
+    ve: float,
+    vp: float = 0.0,
+) -> NDArray[Any]:
+    """Return a tissue's concentration in mM at `minutes` after arrival, ascending.
+
+    `ve` above 0; a `vp` of 0 is Tofts' model.
+
+    Examples
+    --------
+    >>> from napari_mamamia.features.perfusion.kinetics import arterial_input
+    >>> plasma = arterial_input.plasma_curve(arterial_input.ArterialInput(), 2.0)
+    >>> tissue_concentration_mm(plasma, np.array([0.5, 1.0]), 0.25, 0.4).round(4)
+    array([0.4033, 0.4792])
+    """
+    taken = uptake(plasma, minutes, np.array([ktrans_per_min / ve]))[:, 0]
+    return ktrans_per_min * taken + vp * plasma.at(np.asarray(minutes, np.float64))
+
+
+class FitStatus(IntEnum):
+    """What came of a voxel's fit; all but FITTED are NaN in every map, and counted.
+
+    NO_CONCENTRATION: a signal is not positive or saturated, or T1 is unknown. NO_UPTAKE: Ktrans is
+    not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve or
+    vp above 1.
+    """
+
+    FITTED = 0
+    NO_CONCENTRATION = 1
+    NO_UPTAKE = 2
+    UNRESOLVED = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TissueFit:
+    """Parameters of voxels, ``(voxel,)`` each; NaN but where `status` is FITTED.
+
+    Ktrans and kep are in 1/min, ve and vp are shares of the tissue's volume; vp is 0 by Tofts.
+    """
+
+    ktrans_per_min: NDArray[Any]
+    ve: NDArray[Any]
+    vp: NDArray[Any]
+    kep_per_min: NDArray[Any]
+    status: NDArray[np.uint8]
+
+
+class LinearFit:
+    """The live fit: C(t) = Ktrans int Cp - kep int C (+ vp-terms), a few products for each voxel.
+
+    Cp's integral comes from its fine grid, C's from the images by trapezoids; so it needs them
+    close to each other. A vp below 0 is fitted again without vp.
+
+    Source: Murase 2004 (MRM 51:858), equations 5 and 6.
+    """
+
+    def __init__(
+        self,
+        model: TissueModel,
+        plasma: PlasmaCurve,
+        minutes: Curve,
+    ) -> None:
+        self._tofts = _Projection(minutes, uptake(plasma, minutes, np.zeros(1)))
+        self._extended = None
+        if model is TissueModel.EXTENDED:
+            columns = np.stack(
+                [uptake(plasma, minutes, np.zeros(1))[:, 0], plasma.at(minutes)], axis=1
+            )
+            self._extended = _Projection(minutes, columns)
+
+    def fit(self, concentration: NDArray[Any]) -> TissueFit:
+        """Return the parameters of ``(phase, voxel)`` concentrations in mM."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            kep, (ktrans,) = self._tofts.solve(concentration)
+            vp = np.zeros_like(ktrans)
+            if self._extended is not None:
+                own_kep, (own_ktrans, own_vp) = self._extended.solve(concentration)
+                own_ktrans = own_ktrans - own_kep * own_vp
+                has_plasma = own_vp >= 0
+                kep = np.where(has_plasma, own_kep, kep)
+                ktrans = np.where(has_plasma, own_ktrans, ktrans)
+                vp = np.where(has_plasma, own_vp, vp)
+        return _judge_fit(ktrans, kep, vp)
+
+
+class RefinedFit:
+    """The least-squares fit of the model itself: the best kep of a fine table, then between.
+
+    For one kep the model is linear in Ktrans and vp, so the whole search is one in kep: it cannot
+    stay in a wrong minimum. Ktrans and vp are held at 0 or above.
+
+    Source: variable projection, Golub and Pereyra 1973 (SIAM J Numer Anal 10:413).
+    """
+
+    def __init__(
+        self, model: TissueModel, plasma: PlasmaCurve, minutes: Curve, n_kep: int = _N_KEP
+    ) -> None:
+        kep = np.geomspace(_LEAST_KEP, _MOST_KEP, n_kep)
+        taken = uptake(plasma, minutes, kep)
+        self._tofts = _Table(kep, taken, None)
+        vessel = plasma.at(minutes)
+        # Where no image shows the vessel, its square is 0, and the table divides by it.
+        is_extended = model is TissueModel.EXTENDED and vessel.any()
+        self._extended = _Table(kep, taken, vessel) if is_extended else None
+
+    def fit(self, concentration: NDArray[Any]) -> TissueFit:
+        """Return the parameters of ``(phase, voxel)`` concentrations in mM."""
+        parts = [
+            self._fit_part(concentration[:, start : start + _VOXELS])
+            for start in range(0, max(concentration.shape[1], 1), _VOXELS)
+        ]
+        names = ("ktrans_per_min", "ve", "vp", "kep_per_min", "status")
+        return TissueFit(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def residual(self, concentration: Curve) -> float:
+        """Return the least sum of squares of one curve ``(phase,)``, in mM squared."""
+        values = concentration[:, None]
+        least = self._tofts.residuals(values)
+        if self._extended is not None:
+            extended = self._extended.solve(values)
+            least = np.where(
+                extended[2] >= 0, np.minimum(least, self._extended.residuals(values)), least
+            )
+        return float(least[0])
+
+    def _fit_part(self, concentration: NDArray[Any]) -> TissueFit:
+        ktrans, kep, vp = self._tofts.solve(concentration)
+        if self._extended is not None:
+            extended = self._extended.solve(concentration)
+            has_plasma = (extended[2] >= 0) & (extended[0] >= 0)
+            ktrans, kep, vp = (
+                np.where(has_plasma, mine, other)
+                for mine, other in zip(extended, (ktrans, kep, vp), strict=True)
+            )
+        return _judge_fit(ktrans, kep, vp)
+
+
+class _Projection:
+    """C = sum of columns - kep int C, solved for every voxel with what they share done once.
+
+    The columns are projected out of C and of its integral, which leaves one unknown, kep.
+    """
+
+    def __init__(self, minutes: Curve, columns: Curve) -> None:
+        integral = _make_trapezoids(minutes)
+        outside = np.eye(len(minutes)) - columns @ np.linalg.pinv(columns)
+        self._of_signal, self._of_integral = outside, outside @ integral
+        solved = np.linalg.pinv(columns)
+        self._solved, self._solved_integral = solved, solved @ integral
+
+    def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return kep ``(voxel,)`` and the columns' factors ``(column, voxel)``."""
+        # A float64 matrix would have the concentrations of all voxels converted to float64 first.
+        left = self._of_signal.astype(concentration.dtype) @ concentration
+        right = self._of_integral.astype(concentration.dtype) @ concentration
+        kep = -np.einsum("tv,tv->v", left, right) / np.einsum("tv,tv->v", right, right)
+        factors = self._solved.astype(concentration.dtype) @ concentration
+        factors += kep * (self._solved_integral.astype(concentration.dtype) @ concentration)
+        return kep, factors
+
+
+def _make_trapezoids(minutes: Curve) -> Curve:
+    """Return the matrix that integrates a curve from the first image on."""
+    halves = np.diff(minutes) / 2
+    matrix = np.zeros((len(minutes), len(minutes)))
+    for index, half in enumerate(halves):
+        matrix[index + 1 :, index] += half
+        matrix[index + 1 :, index + 1] += half
+    return matrix
+
+
+class _Table:
+    """The model's shape for every kep, as unit vectors beside the vessel's, or without one."""
+
+    def __init__(self, kep: Curve, taken: Curve, vessel: Curve | None) -> None:
+        self._kep = kep
+        self._taken = taken
+        self._vessel = vessel
+        shapes = taken
+        if vessel is not None:
+            shapes = taken - np.outer(vessel, vessel @ taken / (vessel @ vessel))
+        lengths = np.linalg.norm(shapes, axis=0)
+        self._units = np.divide(shapes, lengths, out=np.zeros_like(shapes), where=lengths > 0)
+
+    def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return Ktrans, kep and vp of every voxel; kep is NaN at the table's ends."""
+        scores = self._compute_scores(concentration)
+        # Not the largest square: a negative score would be a negative Ktrans.
+        best = np.argmax(scores, axis=0)
+        inner = np.clip(best, 1, len(self._kep) - 2)
+        voxels = np.arange(scores.shape[1])
+        low, mid, high = (scores[inner + k, voxels] ** 2 for k in (-1, 0, 1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shift = 0.5 * (low - high) / (low - 2 * mid + high)
+        shift = np.clip(np.nan_to_num(shift), -1, 1)
+        ratio = self._kep[1] / self._kep[0]
+        kep = np.where(best == inner, self._kep[inner] * ratio**shift, np.nan)
+        shape = _interpolate_columns(self._taken, inner, shift)
+        ktrans, vp = self._solve_factors(concentration, shape)
+        return ktrans, kep, vp
+
+    def residuals(self, concentration: NDArray[Any]) -> NDArray[Any]:
+        """Return the least sum of squares of every voxel, mM squared."""
+        total = np.einsum("tv,tv->v", concentration, concentration)
+        if self._vessel is not None:
+            total -= (self._vessel @ concentration) ** 2 / (self._vessel @ self._vessel)
+        return np.asarray(
+            total - np.maximum(self._compute_scores(concentration), 0).max(axis=0) ** 2
+        )
+
+    def _compute_scores(self, concentration: NDArray[Any]) -> NDArray[Any]:
+        scores: NDArray[Any] = self._units.T.astype(concentration.dtype) @ concentration
+        return scores
+
+    def _solve_factors(
+        self, concentration: NDArray[Any], shape: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return Ktrans and vp by least squares for each voxel's own shape ``(time, voxel)``."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            square = np.einsum("tv,tv->v", shape, shape)
+            product = np.einsum("tv,tv->v", shape, concentration)
+            if self._vessel is None:
+                return product / square, np.zeros(concentration.shape[1])
+            cross = self._vessel @ shape
+            vessel_square = self._vessel @ self._vessel
+            vessel_product = self._vessel @ concentration
+            determinant = square * vessel_square - cross * cross
+            ktrans = (product * vessel_square - cross * vessel_product) / determinant
+            return ktrans, (square * vessel_product - cross * product) / determinant
+
+
+def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
+    """Return the table's columns between places, by parabolas."""
+    low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
+    columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
+    return columns
+
+
+def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
+    """Return what can be: of any other voxel only why not."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ve = ktrans / kep
+        status = np.full(ktrans.shape, FitStatus.UNRESOLVED, np.uint8)
+        in_range = (kep >= _LEAST_KEP) & (kep <= _MOST_KEP) & (ve <= 1) & (vp <= 1)
+        in_range &= ktrans <= _MOST_KTRANS
+        status[in_range] = FitStatus.FITTED
+        status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
+    # Last, because nan is not above 0 either.
+    status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION
+    failed = status != FitStatus.FITTED
+    values_of = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]
+    return TissueFit(values_of[0], values_of[1], values_of[2], values_of[3], status)

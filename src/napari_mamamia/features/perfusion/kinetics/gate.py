@@ -1,0 +1,91 @@
+"""Which exams carry a tissue model: phases close enough, enough of them, one before contrast."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
+
+LEAST_POINTS: Final = 8
+FIRST_S: Final = 120.0
+"""At 15 s a fit from a known input is right to 0.2 %, at 60 s it may be off by 76 %, at one of a
+population by more. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md."""
+
+_OTHER_ARRIVAL: Final = Remedy("arrival", ("SECONDS",))
+_MEASURE_CURVE: Final = Remedy(command="kinetics")
+
+
+def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
+    """Return the phases' seconds since phase 0, close enough for a tissue model.
+
+    The step from phase 0 to phase 1 may be longer, if contrast came after it (`require_points`).
+
+    Raises
+    ------
+    CaseError
+        If times are unknown, or phases lie more than 15 s apart.
+    """
+    times, why = known_times(times_s)
+    if times is None:
+        raise CaseError(
+            f"Ktrans needs the time of every phase, but {why}: type the times in, or "
+            "correct the clinical table's row if a warning names it",
+            remedies=(Remedy("times", ("SECONDS",)),),
+        )
+    if len(times) < 3:
+        raise CaseError(
+            f"Ktrans needs {LEAST_POINTS} phases or more, at most {MOST_SPACING_S:g} s apart, got "
+            f"{len(times)}: measure the curve instead",
+            remedies=(_MEASURE_CURVE,),
+        )
+    gaps = [(late - early, k) for k, (early, late) in enumerate(pairwise(times[1:]), start=1)]
+    longest, phase = max(gaps)
+    if longest > MOST_SPACING_S:
+        spacing = f"{longest:g} s from phase {phase} to {phase + 1}"
+        raise CaseError(
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, got {spacing}: at 60 to 90 s "
+            "the bolus passes between two phases and no fit can know it; measure the curve instead",
+            remedies=(_MEASURE_CURVE,),
+        )
+    return times
+
+
+def require_points(times: Sequence[float], arrival_s: float) -> int:
+    """Return how many phases lie before arrival.
+
+    Raises
+    ------
+    CaseError
+        If there is none, the phases around arrival lie more than 15 s apart, or fewer than 8 of
+        them lie in the 2 minutes after it.
+    """
+    before = sum(time <= arrival_s for time in times)
+    if not before:
+        raise CaseError(
+            f"Ktrans needs a phase before contrast arrives, got arrival at {arrival_s:g} s and the "
+            f"first phase at {times[0]:g} s: give another arrival",
+            remedies=(_OTHER_ARRIVAL,),
+        )
+    if before == len(times):
+        raise CaseError(
+            f"Ktrans needs phases after contrast arrives, got arrival at {arrival_s:g} s and the "
+            f"last phase at {times[-1]:g} s: give another arrival",
+            remedies=(_OTHER_ARRIVAL,),
+        )
+    around = times[before] - times[before - 1]
+    if around > MOST_SPACING_S:
+        raise CaseError(
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart where contrast arrives, got "
+            f"{around:g} s around {arrival_s:g} s: give another arrival, or measure the curve "
+            "instead",
+            remedies=(_OTHER_ARRIVAL, _MEASURE_CURVE),
+        )
+    within = sum(0 < time - arrival_s <= FIRST_S for time in times)
+    if within < LEAST_POINTS:
+        raise CaseError(
+            f"Ktrans needs {LEAST_POINTS} phases or more in the {FIRST_S:g} s after contrast "
+            f"arrives, got {within}: measure the curve instead",
+            remedies=(_MEASURE_CURVE,),
+        )
+    return before

@@ -1,0 +1,450 @@
+"""Perfusion of many cases: maps, a table, definitions; a case that is refused is a row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy, SaveConflictError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.features.perfusion.kinetics.gate import require_spacing
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
+    MOST_T1_S,
+    SpoiledEcho,
+    require_dynamic_flip,
+)
+from napari_mamamia.features.perfusion.kinetics.t1_map import t1_of_flip_angles
+from napari_mamamia.features.perfusion.services.fit_case import fit_case
+from napari_mamamia.features.perfusion.services.row import PerfusionRow
+from napari_mamamia.features.perfusion.services.settings import (
+    ALL_MAPS,
+    FlipAngles,
+    PerfusionSettings,
+)
+from napari_mamamia.io.data_set.layout import by_stem
+from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
+from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs, masks_of_cases
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.row_table import RowSummary, rows_of_batch, write_definitions
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_remaining, open_case, read_mask
+from napari_mamamia.services.kinetics.case_kinetics import with_times
+
+
+@dataclass(frozen=True, slots=True)
+class PerfusionInputs(MaskedInputs):
+    """One case: phases and mask as in `MaskedInputs`, and what T1 and the echo come from.
+
+    Parameters
+    ----------
+    t1_files
+        Its T1 map, or its volume of each flip angle; None where one is missing.
+    repetition_ms, flip_degrees
+        What its clinical row says of the dynamic series.
+    may_replace
+        Whether any map at its place is replaced; else only one that is equal, or in `own_maps`.
+    own_maps
+        SHA-256 of the maps that earlier runs in the folder wrote. Where any may be replaced they
+        are taken away first: a run of another model would leave some of them.
+    """
+
+    t1_files: tuple[Path | None, ...] = ()
+    repetition_ms: float | None = None
+    flip_degrees: float | None = None
+    may_replace: bool = False
+    own_maps: tuple[str, ...] = ()
+
+
+def perfusion_inputs(
+    opened: OpenDataSet,
+    masks: Path | None,
+    case_ids: Sequence[str],
+    settings: PerfusionSettings,
+    own_maps: Mapping[str, tuple[str, ...]],
+    *,
+    may_replace: bool,
+) -> tuple[PerfusionInputs, ...]:
+    """Return each case with its mask, its T1 and its scan.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there, or one T1 map stands for several cases.
+    FormatError
+        If `masks` is missing or holds no mask.
+    """
+    cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
+    if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
+        raise CaseError(
+            f"expected a T1 map for each of {len(cases)} cases, got the one file "
+            f"{settings.t10_map}: name a folder of maps ID.nii.gz, or one case",
+            remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
+        )
+    inputs = []
+    for case in cases:
+        record = opened.record(case.case_id)
+        t1_files = _t1_files(case.case_id, settings)
+        inputs.append(
+            PerfusionInputs(
+                case.case_id,
+                (*t1_files, *case.files),
+                sources=case.sources,
+                record=case.record,
+                t1_files=t1_files,
+                repetition_ms=_read_number(record, "repetition_time"),
+                flip_degrees=_read_number(record, "flip_angle"),
+                may_replace=may_replace,
+                own_maps=own_maps.get(case.case_id, ()),
+            )
+        )
+    return tuple(inputs)
+
+
+def _t1_files(case_id: str, settings: PerfusionSettings) -> tuple[Path | None, ...]:
+    if settings.flip_angles is not None:
+        return _flip_files(case_id, settings.flip_angles)
+    if not settings.t10_map:
+        return ()
+    path = Path(settings.t10_map)
+    if path.is_file():
+        return (path.resolve(),)
+    return (_of_case(case_id, path),)
+
+
+def _of_case(case_id: str, folder: Path) -> Path | None:
+    path_of_case = masks_of_cases(folder, [case_id]).get(case_key(case_id))
+    return path_of_case and path_of_case.absolute()
+
+
+def _flip_files(case_id: str, flips: FlipAngles) -> tuple[Path | None, ...]:
+    folder = Path(flips.folder)
+    case_folder = folder / case_id if (folder / case_id).is_dir() else folder
+    stems = [f"{case_id}_{number:04d}" for number in range(len(flips.degrees))]
+    files = by_stem(case_folder)
+    return tuple(next((path.absolute() for path in files.get(stem, ())), None) for stem in stems)
+
+
+def _read_number(record: CaseRecord | None, column: str) -> float | None:
+    value = None if record is None else record.other.get(column)
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+# T1 before contrast of one case: typed, from a map, or from volumes of several flip angles.
+
+_MOST_MEDIAN_S: Final = 20.0
+"""A map whose median is above has another unit: water's T1 is 4 s."""
+
+
+def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
+    """Return a T1 map in s, ``(z, y, x)``.
+
+    Raises
+    ------
+    CaseError
+        If it holds several volumes, or its values are no seconds.
+    FormatError, GridMismatchError
+        If it is damaged, or lies on another grid than the case.
+    """
+    values = _on_grid(path, case).astype(np.float32)
+    positive = values[np.isfinite(values) & (values > 0)]
+    median = float(np.median(positive)) if positive.size else 0.0
+    if not 0 < median <= _MOST_MEDIAN_S:
+        unit = "milliseconds" if median > _MOST_MEDIAN_S else "no T1 at all"
+        raise CaseError(
+            f"expected T1 in seconds, up to {MOST_T1_S:g}, in {path}, got a median of {median:g}, "
+            f"which looks like {unit}: write the map in seconds"
+        )
+    return values
+
+
+def t1_of_volumes(
+    paths: Sequence[Path], degrees: Sequence[float], repetition_s: float, case: Case
+) -> NDArray[np.float32]:
+    """Return T1 in s of one volume for each flip angle, plane by plane.
+
+    Raises
+    ------
+    CaseError
+        As `t1_of_flip_angles`; also if a file holds several volumes.
+    FormatError, GridMismatchError
+        As `read_t1_map`.
+    """
+    volumes = []
+    for number, path in enumerate(paths):
+        report_progress(number, len(paths), "Reading flip angles")
+        volumes.append(_on_grid(path, case))
+    t1 = np.empty(case.grid.shape, np.float32)
+    for plane in range(len(t1)):
+        report_progress(plane, len(t1), "T1 of the flip angles")
+        signals = np.stack([volume[plane].astype(np.float64) for volume in volumes])
+        t1[plane], _ = t1_of_flip_angles(signals, degrees, repetition_s)
+    return t1
+
+
+def _on_grid(path: Path, case: Case) -> NDArray[Any]:
+    header, values = read_volume(path)
+    if values.ndim != 3:
+        raise CaseError(
+            f"expected one volume in {path}, got {len(values)}: write a file for each volume"
+        )
+    require_same_grid(header.grid, case.grid, str(path), f"case {case.case_id}")
+    return values
+
+
+TABLE: Final = "perfusion.csv"
+_PROVENANCE: Final = "perfusion.json"
+_T1: Final = "t1"
+
+
+def perfusion_of_data_set(
+    opened: OpenDataSet,
+    settings: PerfusionSettings,
+    *,
+    masks: Path | None = None,
+    case_ids: Sequence[str] = (),
+    place: Place | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> RowSummary[PerfusionRow]:
+    """Fit every case and write maps and tables to `settings.out`.
+
+    Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
+    ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
+    ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (what each column
+    means, the settings); ``case_results.jsonl`` keeps each case as it is done.
+
+    Parameters
+    ----------
+    masks
+        Folder of masks ``ID.nii.gz``; None takes the data set's references.
+    case_ids
+        Only these; empty for all.
+    place, existing
+        As in `run_batch`.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there, or one T1 map stands for several.
+    FormatError
+        If `masks` is missing or holds no mask.
+    SaveConflictError
+        If the folder holds other results.
+    """
+    out = Path(settings.out)
+    parameters: tuple[tuple[str, Setting], ...] = (
+        ("data_set", opened.data_set.name),
+        ("cases", " ".join(case_ids)),
+        *settings.parameters,
+    )
+    inputs = perfusion_inputs(
+        opened,
+        masks,
+        case_ids,
+        settings,
+        {} if existing is Existing.REFUSE else _own_maps(out),
+        may_replace=existing is Existing.OVERWRITE,
+    )
+    summary = rows_of_batch(
+        inputs,
+        CaseWork("perfusion", fit_files, settings, PerfusionRow),
+        out / TABLE,
+        PerfusionRow,
+        parameters,
+        read=_folders_read(opened, masks, settings),
+        failed={"mask": settings.mask_name},
+        place=place,
+        existing=existing,
+        still_holds=lambda row: _are_there(out, row),
+    )
+    units = {"map_units": settings.map_units}
+    write_definitions(summary, PerfusionRow, dict(settings.parameters), existing, units)
+    return summary
+
+
+def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
+    """Fit one case from its files and write its maps.
+
+    The times are looked at before more than one phase is read: a standard exam is refused at once.
+
+    Raises
+    ------
+    CaseError, FormatError, GridMismatchError, SaveConflictError, SaveError
+    """
+    if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
+        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+    if inputs.may_replace:
+        _remove_own_maps(inputs, settings)
+    case = open_case(inputs.sources, inputs.record)
+    if settings.times_s is not None:
+        case = with_times(case, settings.times_s)
+    require_spacing(case.times_s)
+    echo, source = _find_echo(inputs, settings)
+    case = load_remaining(case, inputs.sources)
+    path = inputs.files[-1]
+    mask = None if path is None else read_mask(path, case, settings.label)
+    t10 = _read_t10(inputs, settings, case, echo)
+    fitted = fit_case(case, mask, t10, echo, settings)
+    maps = dict(fitted.maps)
+    if settings.flip_angles is not None and not isinstance(t10, float):
+        maps[_T1] = t10
+    sums = _write_maps(maps, case.grid, inputs, settings)
+    row = replace(fitted.row, scan_source=source, maps_sha256=" ".join(sums))
+    _write_note(row, inputs, settings)
+    return row
+
+
+def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
+    """Return how the dynamic series was taken, and where that is known from."""
+    typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
+    repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
+    flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
+    if repetition is None or flip is None:
+        option, missing = (
+            ("tr", "repetition time") if repetition is None else ("flip_angle", "flip angle")
+        )
+        raise CaseError(
+            f"expected TR and flip angle of {inputs.case_id} in the clinical table "
+            f"(repetition_time in ms, flip_angle in degrees), found no {missing}: type it in",
+            remedies=(Remedy(option, ("NUMBER",)),),
+        )
+    require_dynamic_flip(flip)
+    words = ["typed in" if is_typed else "clinical table" for is_typed in typed]
+    source = words[0] if words[0] == words[1] else f"TR {words[0]}, flip angle {words[1]}"
+    return SpoiledEcho(repetition / 1e3, flip, settings.relaxivity), source
+
+
+def _read_t10(
+    inputs: PerfusionInputs, settings: PerfusionSettings, case: Case, echo: SpoiledEcho
+) -> NDArray[np.float32] | float:
+    if settings.t10_s is not None:
+        return settings.t10_s
+    files = [path for path in inputs.t1_files if path is not None]
+    if not files or len(files) < len(inputs.t1_files):
+        what = f"{len(inputs.t1_files)} volumes ID_0000, ..." if settings.flip_angles else "a map"
+        raise CaseError(
+            f"expected T1 of {case.case_id} as {what} in "
+            f"{settings.t10_map or (settings.flip_angles and settings.flip_angles.folder)}, found "
+            f"{len(files)}: add what is missing, or type T1 in with --t10 SECONDS"
+        )
+    flips = settings.flip_angles
+    if flips is None:
+        return read_t1_map(files[0], case)
+    repetition_ms = flips.repetition_ms
+    repetition_s = echo.repetition_s if repetition_ms is None else repetition_ms / 1e3
+    return t1_of_volumes(files, flips.degrees, repetition_s, case)
+
+
+def _write_maps(
+    maps: Mapping[str, NDArray[np.float32]],
+    grid: Grid,
+    inputs: PerfusionInputs,
+    settings: PerfusionSettings,
+) -> list[str]:
+    """Write the maps, none of them over a file that this run did not write."""
+    paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
+    for name, path in paths.items():
+        if not inputs.may_replace:
+            _require_own(path, maps[name], inputs.own_maps)
+    sums = []
+    for number, (name, path) in enumerate(paths.items()):
+        report_progress(number, len(paths), f"Writing {path.name}")
+        write_volume_job(maps[name], grid, path, overwrite=True)
+        sums.append(f"{name}={sha256_of(path)}")
+    return sums
+
+
+def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
+    return Path(settings.out) / f"{case_id}_{name}.nii.gz"
+
+
+def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
+    """Refuse to replace a map that is neither noted as this run's nor equal to what it makes."""
+    if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
+        return
+    raise SaveConflictError(
+        f"expected no file or this run's own at {path}, got another one: it was kept; move it "
+        "away, or replace all maps",
+        remedies=(Remedy("overwrite"),),
+    )
+
+
+def _remove_own_maps(inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
+    """Take away what earlier runs wrote of a case, and what they noted of it."""
+    for name in (*ALL_MAPS, _T1):
+        path = _map_path(settings, inputs.case_id, name)
+        if path.exists() and sha256_of(path) in inputs.own_maps:
+            path.unlink()
+    if inputs.own_maps:
+        _note_path(settings, inputs.case_id).unlink(missing_ok=True)
+
+
+def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
+    try:
+        _, there = read_volume(path)
+    except (MamamiaError, OSError):
+        return False
+    return there.shape == values.shape and np.array_equal(there, values, equal_nan=True)
+
+
+def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
+    """Return the SHA-256 of every map that the runs in `out` noted, by case."""
+    store = out / STORE_NAME
+    sums_by_case: dict[str, tuple[str, ...]] = {}
+    for entry in read_checked_lines(store) if store.exists() else ():
+        result = entry.get("result") if isinstance(entry, dict) else None
+        if isinstance(result, dict):
+            sums = [part.rpartition("=")[2] for part in str(result.get("maps_sha256")).split()]
+            name = str(entry["case_id"])
+            sums_by_case[name] = (*sums_by_case.get(name, ()), *sums)
+    return sums_by_case
+
+
+def _are_there(out: Path, row: PerfusionRow) -> bool:
+    names = [part.partition("=")[0] for part in row.maps_sha256.split()]
+    return all((out / f"{row.case_id}_{name}.nii.gz").exists() for name in names)
+
+
+def _folders_read(
+    opened: OpenDataSet, masks: Path | None, settings: PerfusionSettings
+) -> frozenset[Path]:
+    flips = settings.flip_angles
+    others = (settings.t10_map, settings.vessels, "" if flips is None else flips.folder)
+    folders = {Path(name) for name in others if name} | ({masks} if masks is not None else set())
+    return opened.data_set.folders | folders
+
+
+def _write_note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
+    """Write what the maps of a case are beside them."""
+    paths = [path for path in inputs.files if path is not None]
+    content: dict[str, Any] = {
+        "software": software_version(),
+        "created": now_utc(),
+        "units": {**settings.map_units, _T1: "s"},
+        "fit": "least squares inside the mask, linear (Murase 2004) outside; NaN: no fit",
+        "settings": dict(settings.parameters),
+        "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
+        **asdict(row),
+    }
+    write_json(content, _note_path(settings, row.case_id), overwrite=True)
+
+
+def _note_path(settings: PerfusionSettings, case_id: str) -> Path:
+    return Path(settings.out) / f"{case_id}_{_PROVENANCE}"

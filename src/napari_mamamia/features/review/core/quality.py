@@ -1,0 +1,106 @@
+"""Quality control of masks: disagreements of each case, and the order of reading."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
+
+RANDOM_SHARE: Final = 0.1
+"""Share of the cases that are read first, in random order. Our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityCase:
+    """Disagreements of a case; nan, None and "" if unknown.
+
+    Parameters
+    ----------
+    dice, hd95_mm
+        Between model and reference; a Dice that is undefined because one mask is empty counts as 0.
+    n_missed
+        Number of lesions of the reference that the model does not touch.
+    is_other_side
+        Whether they lie in different breasts.
+    count_gap
+        Difference between the numbers of lesions.
+    doubt
+        Uncertainty of the model; larger is less certain, in any unit.
+    touches_border
+        Whether the reference touches the border of the image.
+    volume_mm3, site
+        Of the reference; a volume is compared with those of its site.
+    remark
+        Why the case has no numbers, such as "unreadable".
+    """
+
+    case_id: str
+    dice: float = math.nan
+    n_missed: float = math.nan
+    is_other_side: bool | None = None
+    count_gap: float = math.nan
+    hd95_mm: float = math.nan
+    doubt: float = math.nan
+    touches_border: bool | None = None
+    volume_mm3: float = math.nan
+    site: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """A case's place in the queue.
+
+    Parameters
+    ----------
+    is_random
+        Whether it belongs to the random part, which is read first.
+    rank
+        Its rank by disagreement among all cases, from 1.
+    draw
+        Its place in the random order of all cases, from 1: the random part consists of the first.
+    why
+        The reasons in words.
+    """
+
+    case_id: str
+    is_random: bool
+    rank: int
+    draw: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The order in which cases are read, and the values that determined it.
+
+    Raises
+    ------
+    CaseError
+        If there is no case, a case occurs twice, or ranks and draws are not 1 to the number of
+        cases.
+    """
+
+    places: tuple[QueuePlace, ...]
+    seed: int
+    random_share: float = RANDOM_SHARE
+
+    def __post_init__(self) -> None:
+        numbers = list(range(1, len(self.places) + 1))
+        orders = (
+            sorted(place.rank for place in self.places),
+            sorted(place.draw for place in self.places),
+        )
+        ids = {place.case_id for place in self.places}
+        if not numbers or len(ids) < len(numbers) or any(order != numbers for order in orders):
+            raise CaseError(
+                "expected each case of a queue once, with its own rank and draw, got "
+                f"{count_of(len(numbers), 'place')} of {count_of(len(ids), 'case')}: make the "
+                "queue again"
+            )
+
+    @property
+    def n_random(self) -> int:
+        """Number of cases in the random part."""
+        return sum(place.is_random for place in self.places)

@@ -1,5 +1,0 @@
-"""Create, run, rank and verify a challenge in a folder; evaluate and merge sites.
-
-The definition of a challenge is in `io.challenge.challenge_file`. Every attempt is recorded in the
-ledger before it is scored, and only sealed copies are scored.
-"""

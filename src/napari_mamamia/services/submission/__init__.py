@@ -1,1 +1,0 @@
-"""Run a team's program on a data set, and check what this computer can run."""
