@@ -95,7 +95,9 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
     assert run_challenge("rank", folder, "--out", board, "--overwrite").returncode == 0
 
     verified = run_challenge("verify", board)
-    assert (verified.returncode, verified.stdout.startswith("verified: ")) == (0, True), verified.stdout
+    assert (verified.returncode, verified.stdout.startswith("verified: ")) == (0, True), (
+        verified.stdout
+    )
     (sealed,) = (folder / "results" / "middle").glob("*/sealed/C_03.nii.gz")
     for path, name in (
         (sealed, "middle, attempt 1: sealed copy: "),
