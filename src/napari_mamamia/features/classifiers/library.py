@@ -193,8 +193,7 @@ def score_detection(
         z2, for the prediction also score, for both optionally risk); or two folders of masks.
     cases
         The table of all cases, including those without a lesion, optionally with their centre.
-        Needed
-        for tables; for masks the references are the cases by default.
+        Needed for tables; for masks the references are the cases by default.
     probability
         Folder of maps whose largest value in a component is its score; only for masks.
     matching, iou, duplicates, overlap

@@ -151,8 +151,7 @@ def lay_out(
         None takes the container's own ``python``.
     closed
         Whether there is a sandbox. If not, the images are copied, so that no submission can reach
-        the
-        data set through its paths, and it sees its own folder.
+        the data set through its paths, and it sees its own folder.
     cuda_on_processor
         Whether CUDA requests are run on the processor; see `cuda`.
     """

@@ -162,8 +162,7 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
     ------
     FormatError
         If a file cannot be read, a limit is exceeded, or a zip archive holds a name that leads out
-        of
-        the folder, a link, a name twice or an encrypted file.
+        of the folder, a link, a name twice or an encrypted file.
     """
     target.mkdir(parents=True)
     budget = _Budget(path, limits)

@@ -64,8 +64,7 @@ class ChallengeSettings:
         The clinical table, and its columns as set by the user.
     case_ids
         The frozen list; () for every case that has a reference (for responses alone, every case of
-        the
-        table that has a response).
+        the table that has a response).
     profile, rule
         The definitions of every number, and the rule for unusable cases (None: that of the
         profile).

@@ -67,8 +67,7 @@ class RankInputs:
         setting applies to those whose name does not decide.
     clinical, profile
         With algorithms' tables of dsc and norm_hd, the clinical table gives the challenge's
-        composite
-        score under the profile.
+        composite score under the profile.
     """
 
     algorithms: tuple[AlgorithmTable, ...] = ()

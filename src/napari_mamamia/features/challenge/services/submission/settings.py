@@ -78,8 +78,7 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
     ------
     ModelError
         If there is no isolation and no consent, the requested one does not work, or the user is
-        root
-        and root is not allowed.
+        root and root is not allowed.
     """
     require_no_root(as_root=settings.as_root)
     chosen_kind = settings.isolation

@@ -40,8 +40,7 @@ def take_responses(
     ModelError
         If the file is missing or too large, lacks a column (patient_id, pcr, score), or has a row
         of another case, two rows of one case, a pcr other than 0 and 1, or a score outside 0 to 1;
-        or
-        if a case has no row.
+        or if a case has no row.
     """
     path = output / TABLE
     require_plain_file(path, _TABLE_BYTES)
