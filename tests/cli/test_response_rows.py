@@ -62,7 +62,7 @@ def test_a_table_of_doubles_alone_scores_nothing_and_says_why(folder):
     done, task = score(folder, [("C_0", 1), ("C_0", 1)], "clinical")
     assert done.returncode == 3
     assert task["ranking_score"] is None
-    assert "no case was scored, so there is none to make groups of" in done.stdout
+    assert "no case was scored, so there are no groups" in done.stdout
     assert "there is no clinical table" not in done.stdout
 
 

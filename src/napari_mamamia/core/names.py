@@ -27,3 +27,14 @@ def name_some(names: Sequence[str], most: int = 10) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in the singular or plural; `plural` is for irregular nouns.
+
+    Examples
+    --------
+    >>> count_of(1, "case"), count_of(1200, "case"), count_of(2, "study", "studies")
+    ('1 case', '1,200 cases', '2 studies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
