@@ -73,7 +73,7 @@ def test_the_cost_of_a_prediction_and_its_tags_are_columns_of_every_table(folder
     assert (b.device, b.tags, a.tags) == ("", "", "implant")
     frame = pd.read_parquet(summary.table.with_suffix(".parquet"))
     assert frame["tags"].tolist() == ["implant", ""]
-    assert "Peak memory of its process" in page
+    assert "Peak memory of the process" in page
     assert json.loads(summary.summary.read_text())["prediction_cost"]["seconds"]["n"] == 1
 
 
