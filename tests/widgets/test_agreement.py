@@ -216,7 +216,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
     qtbot.addWidget(canvas)
     overlays["mamamia_phase"].text, overlays["mamamia_phase"].visible = "phase 1\n120 s", True
     overlays["mamamia_phase"].font_size = 17
-    lines = [f"<span>■</span> {one}" for one in ("correct", "false (too much)", "missed")]
+    lines = [f"<span>■</span> {one}" for one in ("correct", "false positive", "missed")]
     whole = "<br>".join([*lines, "error 2 of 16 of the prediction: false 0.08 ml"])
     font = legend.font()
     font.setPointSize(14)
