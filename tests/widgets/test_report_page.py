@@ -168,7 +168,7 @@ def test_a_stop_among_many_says_how_many_whole_reports_are_there(
     qtbot.waitUntil(lambda: len(fake.requests) == 1)
     opened.jobs.stop("report")
     qtbot.waitUntil(page.start.isEnabled)
-    assert page.result.text().startswith("Stopped: 2 reports are there as a whole")
+    assert page.result.text().startswith("Stopped: 2 reports are complete")
     assert page._result == tmp_path
 
 

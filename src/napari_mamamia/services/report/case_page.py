@@ -285,7 +285,8 @@ def _tell_methods(reading: CaseReading) -> PageSection:
         (
             "Side: position of the lesion's centre relative to the middle of the volume; unknown "
             "if it is within 10 mm of the middle or if only one breast may be in the image. "
-            "Initial rise and delayed course are classes of the mean curve (docs/methods/kinetics.md)."
+            "Initial rise and delayed course are classes of the mean curve "
+            "(docs/methods/kinetics.md)."
         ),
         (
             "Rulers, angles and ellipses connect points in the patient, in mm; the mean and "

@@ -9,7 +9,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from qtpy.QtWidgets import QLabel, QWidget
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.score.review import Agreement, Agrees
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, font_share, text_scale
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
@@ -202,10 +202,11 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
             "{squares}<br>no error: {compared} = reference", squares=squares, compared=compared
         )
     if at < 0:
-        return tr(
-            "{squares}<br>errors of the {compared}: {n_errors}",
+        return tr_n(
+            "{squares}<br>{n} error of the {compared}",
+            "{squares}<br>{n} errors of the {compared}",
+            shown.n_errors,
             squares=squares,
-            n_errors=shown.n_errors,
             compared=compared,
         )
     error = shown.errors[at]

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.case.profiles import CLINICAL
 from napari_mamamia.services.case.show_case import ShownScores
@@ -101,12 +101,13 @@ class ErrorList(QWidget):
             if found.n_errors > len(errors)
             else ""
         )
-        summary = tr(
-            "Errors: {n_errors}{more}; {false} false positive, {n_errors_2} missed",
-            n_errors=found.n_errors,
+        summary = tr_n(
+            "{n} error{more}: {false} false positive, {missed} missed",
+            "{n} errors{more}: {false} false positive, {missed} missed",
+            found.n_errors,
             more=more,
             false=false,
-            n_errors_2=len(errors) - false,
+            missed=len(errors) - false,
         )
         self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
