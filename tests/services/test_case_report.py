@@ -350,7 +350,7 @@ def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
     (path,) = (opened.workspace.root / "measurements/Ana").iterdir()
     path.write_bytes(path.read_bytes().replace(b'"2.000"', b'"9.000"', 1))
     report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
-    assert "1 damaged place(s)" in (tmp_path / "out/A.html").read_text("utf-8")
+    assert "1 damaged entry" in (tmp_path / "out/A.html").read_text("utf-8")
 
 
 @with_dots

@@ -271,7 +271,7 @@ def _make_settings(
     except ValueError as error:
         if isinstance(error, FormatError | ArgumentError):
             raise
-        raise ArgumentError(f"expected compatible definitions: {error}") from error
+        raise ArgumentError(str(error)) from error
 
 
 def _with_least(settings: ScoreSettings, minimum_group: int) -> ScoreSettings:
@@ -297,7 +297,7 @@ def _with_policy(
         rule = None if unusable is None else UnusableRule(unusable)
         return replace(settings, unusable=rule, cases=listed)
     except ValueError as error:
-        raise ArgumentError(f"expected compatible definitions: {error}") from error
+        raise ArgumentError(str(error)) from error
 
 
 def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
