@@ -286,7 +286,7 @@ def test_an_event_whose_mask_was_lost_waits_and_is_told(tmp_path):
     for act, more in (("claim", {}), ("start", {}), ("read", {"mask": SHA})):
         store.append("ana", {"act": act, "case": "c0001", "round": 1, **more})
     (waiting,) = state_of(store).waiting
-    assert (waiting.event.reader, waiting.why) == ("ana", "its mask is not in the store yet")
+    assert (waiting.event.reader, waiting.why) == ("ana", "the mask is not in the store yet")
 
 
 def test_a_torn_last_line_is_no_event_and_is_cut_by_its_own_writer(tmp_path):

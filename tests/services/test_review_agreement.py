@@ -198,7 +198,9 @@ def test_every_kind_of_answer_is_compared_or_named(masks):
     assert found.n_lesions_unmatched == 1
     # of ben's lesion nobody else said anything: ana described two and drew none
     assert [(one.n, one.n_alone) for one in found.categories[3].pairs] == [(0, 1)]
-    assert "odd is not compared: it was answered in several ways (category, number)" in found.notes
+    assert (
+        "odd is not compared: it has answers of different types (category, number)" in found.notes
+    )
     # a record that is no object, and broken ones, answer nothing
     for text in ("[]", "{", "[" * 5000):
         store.append("ana", {"act": "read-again", "case": "c0001", "round": 1, "reason": "x"})

@@ -239,7 +239,7 @@ def test_who_has_a_key_enters_with_it_and_nobody_else_does(share, clean, asker, 
     ana = at_work(folder, people, "ana", "2")
     ana.remark("c0001", "mine")
     ana.close()
-    assert asker.problems(folder) == ["refused: the case is signed already"]
+    assert asker.problems(folder) == ["refused: the case already has the state signed"]
     # With the key she acts as before, and what she signs needs no further proof.
     lea = at_work(share, people, "lea", "2")
     lea.remark("c0001", "mine")
@@ -433,7 +433,7 @@ def test_events_of_another_study_are_found_as_they_are_and_hashed_anew(
     origin = sha256((share / "study.json").read_bytes()).hexdigest()
     hash_anew(again, lambda one: one, origin)
     shutil.copytree(again / "events", share / "events")
-    assert any("the lead's own key does not count" in one for one in asker.problems(share))
+    assert any("the lead's own key is not valid" in one for one in asker.problems(share))
     assert asker.check(share).n_signatures == 0
 
 
@@ -445,7 +445,7 @@ def test_a_signature_that_is_put_in_again_elsewhere_does_not_count_twice(share, 
     store.close()
     check = asker.check(share)
     assert check.n_signatures == 3
-    assert [one.text for one in check.problems] == ["the signature does not fit"]
+    assert [one.text for one in check.problems] == ["the signature is invalid"]
 
 
 # --------------------------------------------------------------- hashed anew, whole

@@ -436,7 +436,10 @@ def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, aw
     client.hand_in(client.take_next(), saved(tmp_path, B), Draft())
     away.rename(folder)
     look = client.look()
-    assert "your reading of B does not count: the case is rejected already" in look.problems[0]
+    assert (
+        "your reading of B does not count: the case already has the state rejected"
+        in look.problems[0]
+    )
     assert look.n_unsent == 0
     cases = {one.body["case"] for one in list_acts(client, "read")}
     assert "c0002" in cases, "it is kept"

@@ -477,7 +477,7 @@ def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_si
     done = run(app, [*words, "--reader", "lea"])
     assert done.exit_code == 3, done.output
     assert "failed: twice: conflict: " in done.output
-    assert " and reject by two who did not know of each other" in done.output
+    assert " and reject were decided independently of each other" in done.output
     assert "failed: bad: the accepted mask" in done.output
     assert f"failed: {'D' * 200}: the read by ana: its mask is not in the store" in done.output
     expert = tmp_path / "out" / "masks" / "segmentations" / "expert"

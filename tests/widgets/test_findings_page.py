@@ -180,7 +180,7 @@ def test_a_mass_that_is_not_drawn_contradicts(qtbot, findings):
     findings.findings_page.lesion_wanted.emit()
     choose(findings, "findings_answer_finding_2", "mass")
     (text,) = (one for one in findings.findings_page.gaps.texts if one.startswith("⚠"))
-    assert "nothing is drawn as lesion 2" in text
+    assert "the mask has no lesion 2" in text
 
 
 def test_numbers_that_are_hidden_are_not_filled_in(qtbot, findings):
