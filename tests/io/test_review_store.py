@@ -387,7 +387,7 @@ def test_a_study_that_was_copied_and_went_on_in_two_places_is_found(tmp_path):
     both.unlink()
     knows = opened(tmp_path / "COPY", home, "9")
     (problem,) = knows.read().problems
-    assert problem.text.startswith("event 1, which this computer had read, is not there (this")
+    assert problem.text.startswith("event 1, which this computer had read, is missing (this")
 
 
 def test_events_that_were_cut_off_are_missed_by_whoever_had_read_them(tmp_path):
@@ -401,7 +401,7 @@ def test_events_that_were_cut_off_are_missed_by_whoever_had_read_them(tmp_path):
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
     assert opened(folder, tmp_path / "new", "3").read().problems == ()
     (problem,) = opened(folder, tmp_path / "other", "4", "G").read().problems
-    assert problem.text == "event 2, which this computer had read, is not there"
+    assert problem.text == "event 2, which this computer had read, is missing"
 
 
 def test_a_wrong_clock_changes_no_state(tmp_path, monkeypatch):
