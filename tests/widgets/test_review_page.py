@@ -805,7 +805,7 @@ def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot
     signing.again.setText("three small words")
     signing.make.click()
     qtbot.waitUntil(lambda: not signing.forgotten.isHidden())
-    assert "it counts" in signing.key.text()  # the first lead's own
+    assert "valid" in signing.key.text()  # the first lead's own
     assert signing.new.text() == signing.again.text() == ""
     signing.things.selectAll()
     signing.passphrase.setText("three small worlds")
