@@ -112,7 +112,7 @@ def test_masks_and_volumes_by_hand(masks):
     assert [one.lowest_dsc for one in found.cases[:2]] == [0.4, 1.0]
     assert found.left_out == ()
     text = "\n".join(agreement_lines(found))
-    assert "In 1 pair(s) neither drew anything: they agree, and are in no mean." in text
+    assert "In 1 pair both masks are empty: they agree, and are in no mean." in text
 
 
 def test_answers_agree_as_the_facts_say(masks):
@@ -282,7 +282,7 @@ def test_hidden_repeats_are_held_against_the_own_first_time(masks, tmp_path):
     with (tmp_path / "agreement_questions.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["what"] == "bias"]
     assert [(row["of"], row["value"]) for row in rows] == [("readers", "-8.0"), ("repeat", "2.5")]
-    assert any("first time and repeat: differ by 2.50" in one for one in agreement_lines(found))
+    assert any("first time and repeat: difference 2.50" in one for one in agreement_lines(found))
 
 
 def test_what_is_of_one_case_is_drawn_together():
@@ -333,7 +333,7 @@ def test_honeypots_are_followed_over_time_by_the_list_of_the_beginning(masks, tm
     assert [(one.case_id, one.what) for one in found.left_out] == [("case 2", "truth")]
     with pytest.raises(CaseError, match="the list of honeypots that the study was begun with"):
         measure_agreement(store, Truth(names[:2], truth))
-    assert any("honeypot(s) are not looked at" in one for one in measure_agreement(store).notes)
+    assert any("honeypots are not evaluated" in one for one in measure_agreement(store).notes)
 
 
 def test_masks_of_one_case_alone_are_held(masks, monkeypatch):
@@ -441,7 +441,7 @@ def test_a_lead_who_still_reads_is_blind_too(tmp_path):
     ]
     of = replace(of, readers=tuple(readers), tasks=(*of.tasks, Task("lea", "c0001")))
     store = TableStore(new_tables(), of)
-    with pytest.raises(CaseError, match="Lea Lead still reads cases of this study"):
+    with pytest.raises(CaseError, match="Lea Lead has open readings in this study"):
         require_sight(store, "lea", "", tmp_path)
     session = ReviewSession(store, "lea", tmp_path)
     session.claim(Task("lea", "c0001"))
@@ -466,7 +466,7 @@ def test_a_part_of_a_study_is_never_told_as_the_whole(masks, tmp_path):
     folder.rename(tmp_path / "AWAY")
     tellers = (find_status, verify_study, measure_agreement, lambda one: save_audit(one, tmp_path))
     for tell in tellers:
-        with pytest.raises(FormatError, match="see that the folder is there, then try again"):
+        with pytest.raises(FormatError, match="check that the folder is reachable, then try again"):
             tell(lead)
     (tmp_path / "AWAY").rename(folder)
     assert find_status(lead).states["second reading needed"] == 1
@@ -595,7 +595,7 @@ def test_readings_disagree_by_their_lesions_and_by_what_was_said_of_the_same_one
 
     both = ((2, 10), (20, 24))
     assert because(both, ((2, 10), (50, 54))) == (
-        "as many lesions, but 2 of them one reader alone has",
+        "same number of lesions; 2 marked by one reader only",
     )
     assert because(both, ((2, 10),)) == ("1 and 2 lesions",)
     # the same two, the other way round in size: what was said of the left one is the same
