@@ -245,7 +245,7 @@ def test_a_case_that_was_set_down_goes_to_another_judge_who_may_leave_it_out(
 
 def test_a_reader_is_shown_nobody_elses_mask(study, tmp_path):
     ana = StudyClient(study, "Ana", tmp_path / "Ana")
-    with pytest.raises(CaseError, match="masks are not shown"):
+    with pytest.raises(CaseError, match="masks are hidden"):
         open_dispute(ana, "c0001")
 
 

@@ -146,7 +146,7 @@ def test_the_last_byte_of_a_file_too_is_found_by_who_never_read_it(tmp_path):
     for end in (b"\x0b", b" ", b""):
         path.write_bytes(whole[:-1] + end)
         ((kind, text),) = verified(at_work(tmp_path, "lea", session=f"9{len(end)}"))
-        assert (kind, "has no end" in text) == ("chain", True)
+        assert (kind, "is incomplete" in text) == ("chain", True)
 
 
 def test_the_state_needs_no_mask_to_be_looked_into_and_a_lost_one_is_told(tmp_path):
@@ -403,7 +403,7 @@ def test_a_study_is_shown_then_frozen_with_the_hashes_of_its_images(tmp_path, da
 def test_one_name_twice_in_a_role_and_an_empty_one_are_refused():
     with pytest.raises(CaseError, match="'ANA' twice"):
         name_people(StudyPeople(("l",), ("Ana", "ANA")))
-    with pytest.raises(CaseError, match="got an empty one"):
+    with pytest.raises(CaseError, match="found an empty one"):
         name_people(StudyPeople(("l",), ("Ana", "  ")))
 
 

@@ -311,7 +311,7 @@ def test_a_damaged_mask_is_told_and_the_report_is_made(home, tmp_path):
     page = report.page
     assert report.problems  # the command ends with 3
     assert any(victim.name.split(".")[0][:8] in text for text in page.failures)
-    assert "do not hold" in page.warnings[0]
+    assert "problem" in page.warnings[0]
     assert [one.title for one in page.sections][-1] == "Chains"
 
 

@@ -534,7 +534,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     qtbot.keyClicks(plan.shown.folder, str(tmp_path / "FULL"))  # as it is typed: the deal stays
     bind.new.setText("three small words")
     plan.shown.freeze.click()
-    assert "not the same" in note_of(plan, "passphrase")
+    assert "passphrases differ" in note_of(plan, "passphrase")
     assert bind.new.text() == ""
     type_twice(bind, "three small words")
     plan.shown.freeze.click()
@@ -640,7 +640,7 @@ def test_broken_cases_and_a_missing_key_stop_it_until_that_is_meant(
     assert plan.shown.freeze.isEnabled()
     plan.shown.folder.setText(str(tmp_path / "NEW"))
     plan.shown.keys.new.setText("typed once")
-    for text in ("not the same", "without a key"):
+    for text in ("passphrases differ", "without a key"):
         plan.shown.freeze.click()
         assert text in note_of(plan, "passphrase")
     plan.shown.freeze.click()
@@ -801,7 +801,7 @@ def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot
     signing.new.setText("three small words")
     signing.again.setText("three small worlds")
     signing.make.click()
-    assert "not the same" in signing.note.text()
+    assert "passphrases differ" in signing.note.text()
     signing.again.setText("three small words")
     signing.make.click()
     qtbot.waitUntil(lambda: not signing.forgotten.isHidden())
