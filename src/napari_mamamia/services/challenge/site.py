@@ -184,7 +184,7 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
     if asked and from_masks and asked != from_masks:
         raise CaseError(
             f"expected the masks of {model.name} to be of the model {asked[:12]}…, but their own "
-            f"files say {from_masks[:12]}…: leave --digest out, or look which model ran"
+            f"files say {from_masks[:12]}…: give no digest, or check which model made the masks"
         )
     if not asked and not from_masks:
         raise CaseError(

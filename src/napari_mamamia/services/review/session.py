@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import Meaning, ReadingMode, Role, Task
 from napari_mamamia.io.files.chained_lines import canonical
@@ -124,8 +124,8 @@ class ReviewSession:
         if not passphrase:
             raise ProofNeededError(
                 f"expected the passphrase of the key of {self.reader.name}, since that key counts "
-                "in this study and nobody else may act under the name, got none: give it (in a "
-                "terminal --passphrase-file FILE, in a script passphrase=...)"
+                "in this study and nobody else may act under the name, got none: give it",
+                remedies=[Remedy("passphrase_file", ("FILE",))],
             )
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
         about = self.store.claim_holder(self.reader.reader_id)

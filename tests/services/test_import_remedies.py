@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
 from tests.halves import sixth_by_day
+from tests.printed_remedies import printed_options
 
 from napari_mamamia.core.choices import Clock, Sides
+from napari_mamamia.core.errors import Remedy
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, find_studies
-from napari_mamamia.services.dicom.ways import ways_of
+from napari_mamamia.services.dicom.remedies import SETTINGS, apply_remedy
 
 pydicom = pytest.importorskip("pydicom")
 
@@ -39,20 +41,20 @@ WITHOUT_PRE = ("no scan before contrast", "is it really pre-contrast", "no enhan
                "is the series before contrast missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
-    "a phase again in the series": ("--leave-out", "series=5,phase=6"),
-    "noise as last phase": ("--leave-out", "series=5,phase=6"),
-    "zeros as last phase": ("--leave-out", "series=5,phase=6"),
-    "last phase lacks a slice inside": ("--leave-out", "series=5,phase=6"),
-    "last phase lacks end slices": ("--leave-out", "series=5,phase=6"),
-    "fat in the series": ("--leave-out", "series=5,phase=6,7,8,9,10,11"),
-    "numberless series, one again": ("--leave-out", "series=none,phase=6"),
-    "last phase in another matrix": ("--leave-out", "series=5,phase=6"),
-    "last phase was cut": ("--leave-out", "series=5,phase=6"),
+    "a phase again in the series": "series=5,phase=6",
+    "noise as last phase": "series=5,phase=6",
+    "zeros as last phase": "series=5,phase=6",
+    "last phase lacks a slice inside": "series=5,phase=6",
+    "last phase lacks end slices": "series=5,phase=6",
+    "fat in the series": "series=5,phase=6,7,8,9,10,11",
+    "numberless series, one again": "series=none,phase=6",
+    "last phase in another matrix": "series=5,phase=6",
+    "last phase was cut": "series=5,phase=6",
 }
 
 
-def problems_of(source, settings):
-    return [study.problem for study in studies_of(source, settings) if study.exam is None]
+def refused(source, settings):
+    return [study for study in studies_of(source, settings) if study.exam is None]
 
 
 def studies_of(source, settings):
@@ -72,40 +74,41 @@ def is_after_contrast(stack):
 def require_dynamic(exam, problem):
     """Phases before and after contrast, or a word that it is otherwise, before it was written."""
     if len(exam.stacks) == 1:
-        assert "there is one phase only" in " ".join(exam.warnings)
+        assert "there is one phase only" in " ".join(warning.text for warning in exam.warnings)
         assert "(1 phase)" in problem
     if is_after_contrast(exam.stacks[0]):
-        told = " ".join((problem, *exam.warnings))
+        told = " ".join((problem, *(warning.text for warning in exam.warnings)))
         assert any(word in told for word in WITHOUT_PRE), (problem, exam.warnings)
 
 
 @pytest.mark.parametrize("protocol", sixth_by_day(ASKED), ids=lambda one: one.name)
 def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(tmp_path, protocol):
     protocol.write(tmp_path)
-    waiting = [((), ImportSettings(), text) for text in problems_of(tmp_path, ImportSettings())]
+    waiting = [((), ImportSettings(), study) for study in refused(tmp_path, ImportSettings())]
     assert waiting or protocol.or_refused
     while waiting:
-        path, settings, problem = waiting.pop()
-        ways = ways_of(problem)
-        assert ways, f"{path} ends at: {problem}"
+        path, settings, study = waiting.pop()
+        problem = study.problem
+        assert study.remedies, f"{path} ends at: {problem}"
         assert len(path) < _MOST_STEPS, f"{path} goes on: {problem}"
-        for way in ways:
-            went = way.applied(settings)
+        for remedy in study.remedies:
+            assert remedy.option in SETTINGS
+            went = apply_remedy(settings, remedy)
             found = studies_of(tmp_path, went)
             for exam in (study.exam for study in found if study.exam is not None):
                 require_dynamic(exam, problem)
-            told = [study.problem for study in found if study.exam is None]
-            assert problem not in told, f"{way.text} changes nothing: {problem}"
-            waiting += [((*path, way.text), went, text) for text in told]
+            again = [study for study in found if study.exam is None]
+            assert problem not in [study.problem for study in again], f"{remedy} changes nothing"
+            waiting += [((*path, remedy), went, study) for study in again]
 
 
 @pytest.mark.parametrize("name", sorted(NO_DYNAMIC))
 def test_a_study_without_two_phases_is_refused_without_a_way_to_a_case_of_one(tmp_path, name):
     every = (*protocols.PROTOCOLS, *hostile.HOSTILE)
     next(one for one in every if one.name == name).write(tmp_path)
-    (problem,) = problems_of(tmp_path, ImportSettings())
-    assert "choose the folder of the DCE series" in problem
-    assert not ways_of(problem)
+    (study,) = refused(tmp_path, ImportSettings())
+    assert "choose the folder of the DCE series" in study.problem
+    assert study.remedies == ()
 
 
 @pytest.mark.parametrize("settings", [
@@ -118,7 +121,7 @@ def test_a_study_without_two_phases_is_refused_without_a_way_to_a_case_of_one(tm
 def test_whoever_leaves_the_scan_before_contrast_out_is_told(tmp_path, settings):
     hostile.five(tmp_path)
     (study,) = studies_of(tmp_path, ImportSettings(**settings))
-    assert any("no scan before contrast" in told for told in study.exam.warnings)
+    assert any("no scan before contrast" in told.text for told in study.exam.warnings)
 
 
 def test_whoever_leaves_one_of_two_scans_before_contrast_out_is_not_warned(tmp_path):
@@ -136,7 +139,10 @@ def test_two_studies_of_one_patient_day_and_place_name_each_other(tmp_path, day,
         protocols.dynamic(tmp_path, 5 + k, first=2 * k, times=protocols.TIMES[: 2 + 4 * k],
                           **{"StudyInstanceUID": f"2.25.{k + 1}", "PatientID": "A1", **own}
                           )  # fmt: skip
-    told = [" ".join(study.exam.warnings) for study in studies_of(tmp_path, ImportSettings())]
+    told = [
+        " ".join(warning.text for warning in study.exam.warnings)
+        for study in studies_of(tmp_path, ImportSettings())
+    ]
     assert ["P1_002 is of the same patient" in told[0],
             "P1_001 is of the same patient" in told[1]] == [is_told] * 2  # fmt: skip
 
@@ -145,10 +151,10 @@ def test_two_studies_of_one_patient_day_and_place_name_each_other(tmp_path, day,
 def test_one_bad_phase_of_a_series_is_left_out_by_the_option_that_the_refusal_names(tmp_path, name):
     one = next(p for p in hostile.BAD_PHASES if p.name == name)
     one.write(tmp_path / "in")
-    (problem,) = problems_of(tmp_path / "in", ImportSettings())
-    first = ways_of(problem)[0]
-    assert first.arguments == BAD_PHASE[name]
-    import_dicom(tmp_path / "in", tmp_path / "out", "P1", first.applied(ImportSettings()))
+    (study,) = refused(tmp_path / "in", ImportSettings())
+    first = study.remedies[0]
+    assert first == Remedy("leave_out", (BAD_PHASE[name],))
+    import_dicom(tmp_path / "in", tmp_path / "out", "P1", apply_remedy(ImportSettings(), first))
     require_the_others(tmp_path / "out", name)
 
 
@@ -158,10 +164,10 @@ def test_the_command_takes_the_option_that_its_own_refusal_prints(tmp_path, monk
     name = "last phase lacks a slice inside"
     next(p for p in hostile.BAD_PHASES if p.name == name).write(tmp_path / "in")
     command = ("import", tmp_path / "in", "--out", tmp_path / "out", "--case", "P1")
-    refused = mamamia(*command)
-    assert refused.returncode == 1
-    first = ways_of(" ".join(refused.stderr.split()))[0]
-    done = mamamia(*command, *first.arguments)
+    asked = mamamia(*command)
+    assert asked.returncode == 1
+    options = printed_options(" ".join(asked.stderr.split()))[0]
+    done = mamamia(*command, *options)
     assert done.returncode == 0, done.stderr
     require_the_others(tmp_path / "out", name)
 
@@ -177,22 +183,7 @@ def require_the_others(out, name):
     assert tuple(info["imaging_data"]["acquisition_times"]) == protocols.TIMES
     gone = [row for row in info["import"]["series"] if row["use"] == "left out"]
     assert [row["fate"] for row in gone] == ["left out: not chosen"]
-    assert gone[0]["selector"].endswith(
-        BAD_PHASE[name][1].partition(",")[2].replace(",", ",phase=")
-    )
-
-
-def test_a_way_says_in_words_what_its_button_does():
-    told = "(--use series=5,6, or --leave-out series=5,phase=1 --leave-out series=9, or --clock "
-    told += "ContentTime, or --sides two, or --allow-thin, or --use series=none,side=left)"
-    assert [way.words for way in ways_of(f"one or the other {told}")] == [
-        "Use series 5, 6",
-        "Leave out phase 1 of series 5; leave out series 9",
-        "Order by ContentTime",
-        "Two cases, one of each breast",
-        "Take it as it is",
-        "Use the left breast of series without number",
-    ]
+    assert gone[0]["selector"].endswith(BAD_PHASE[name].partition(",")[2].replace(",", ",phase="))
 
 
 # ---- what was said and means nothing in this study
@@ -233,17 +224,17 @@ def test_a_selector_that_fits_one_of_several_studies_is_taken(tmp_path):
     ("settings", "said"),
     [
         ({"allow_thin": True}, "stacks of fewer than 3 slices were allowed, but there are none"),
-        ({"sides": Sides.TWO}, "the exam is not two sagittal stacks"),
-        ({"sides": Sides.JOIN}, "the exam is not two sagittal stacks"),
+        ({"sides": Sides.TWO}, "the phases are not two sagittal stacks"),
+        ({"sides": Sides.JOIN}, "the phases are not two sagittal stacks"),
     ],
 )
 def test_what_was_allowed_or_chosen_for_nothing_is_told(tmp_path, settings, said):
     protocols.dynamic(tmp_path)
     (study,) = judged(tmp_path, **settings)
-    assert any(said in warning for warning in study.exam.warnings)
+    assert any(said in warning.text for warning in study.exam.warnings)
 
 
 def test_a_clock_named_for_one_phase_is_told(tmp_path):
     protocols.dynamic(tmp_path, times=(0,))
     (study,) = judged(tmp_path, clock=Clock.ACQUISITION_TIME)
-    assert any("there is one only" in warning for warning in study.exam.warnings)
+    assert any("there is one only" in warning.text for warning in study.exam.warnings)
