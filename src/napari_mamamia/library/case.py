@@ -288,6 +288,87 @@ class Case:
         """Return all phases as nibabel's image ``(x, y, z, phase)``, a view; errors as `read`."""
         return nifti_image(self.signal, self.grid)
 
+    def to_simpleitk(self) -> "list[Any]":
+        """Return the phases as ``SimpleITK.Image``, in LPS mm; voxel values are unchanged.
+
+        Returns
+        -------
+        list of SimpleITK.Image
+            One 3-D image for each phase; ``GetArrayFromImage`` gives ``(z, y, x)`` again.
+
+        Raises
+        ------
+        MissingExtraError
+            If SimpleITK is not installed.
+        ArgumentError
+            If the axes are not at right angles.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> images = case.to_simpleitk()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_sitk_image
+
+        return [make_sitk_image(phase, self.grid) for phase in self.signal]
+
+    def to_torchio(self) -> Any:
+        """Return ``torchio.Subject``: ``dce`` (channels are phases), ``mask``, ``times_s``.
+
+        Tensors are ``(channel, x, y, z)``, the affine maps to RAS mm.
+
+        Raises
+        ------
+        MissingExtraError
+            If torchio is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> subject = case.to_torchio()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_torchio_subject
+
+        return make_torchio_subject(self)
+
+    def to_monai(self) -> dict[str, Any]:
+        """Return ``{"image", "label", "case_id"}`` with MONAI's MetaTensor, ``(channel, x, y, z)``.
+
+        Raises
+        ------
+        MissingExtraError
+            If monai is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> item = case.to_monai()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_monai_item
+
+        return make_monai_item(self)
+
+    def to_xarray(self) -> Any:
+        """Return ``xarray.DataArray`` ``(phase, z, y, x)`` with axes in mm and times in s.
+
+        Raises
+        ------
+        MissingExtraError
+            If xarray is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> case.to_xarray().sel(z=12, method="nearest")  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_xarray
+
+        return make_xarray(self)
+
     def _own_mask(self, role: str, name: str, known: tuple[str, ...]) -> Mask:
         for mask in self._context.workspace.masks_of(self.case_id):
             if (mask.role, mask.name) == (role, name):

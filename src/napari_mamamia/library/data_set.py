@@ -30,6 +30,8 @@ from napari_mamamia.services.findings.findings_table import list_findings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from napari_mamamia.library.other_libraries import TorchDataSet
+
 
 _CLINICAL = ("age", "menopausal_status", "breast_density", "tumour_subtype", "pcr", "dataset")
 
@@ -217,6 +219,33 @@ class DataSet:
         index = pd.Index(self.case_ids, name="case_id", dtype=object)
         columns = ("phases", "reference", "predictions", "refined", "status", "problems")
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
+
+    def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
+        """Return the cases for ``torch.utils.data.DataLoader``; each is read when asked for.
+
+        Parameters
+        ----------
+        phases
+            Which phases become channels; without it all, whose number may differ between cases.
+
+        Returns
+        -------
+        TorchDataSet
+            Items are dicts: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)``,
+            ``spacing_mm``, ``case_id``.
+
+        Raises
+        ------
+        MissingExtraError
+            If torch is not installed.
+
+        Examples
+        --------
+        >>> loader = torch.utils.data.DataLoader(data_set.to_torch((0, 1)))  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import TorchDataSet
+
+        return TorchDataSet(self, phases)
 
     def __len__(self) -> int:
         return len(self._opened.data_set.cases)
