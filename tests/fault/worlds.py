@@ -323,7 +323,7 @@ def review_queue(world: Path) -> list[str]:
 
 
 def review_capture(world: Path) -> list[str]:
-    from napari_mamamia.services.review.quality_queue import make_queue
+    from napari_mamamia.features.review.services.quality_queue import make_queue
 
     make_queue(scored(world), world / "scores")
     (world / "scores" / "marks.csv").write_text(f"case_id,error\n{CASES[0]},no\n")

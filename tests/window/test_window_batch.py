@@ -11,9 +11,9 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QDockWidget, QScrollArea
 
 from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
+from napari_mamamia.features.challenge.services.rank.rank import rank_files
 from napari_mamamia.scoring.ranking.table import RankSettings
-from napari_mamamia.services.rank.inputs import RankInputs, algorithm_table
-from napari_mamamia.services.rank.rank import rank_files
 from napari_mamamia.services.score.score import score_folders
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.base.bottom import BOTTOM_NAME

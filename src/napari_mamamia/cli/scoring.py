@@ -133,9 +133,9 @@ def score(
 @contextmanager
 def _study_reference(study: Path) -> Iterator[Path]:
     """Give a folder with the accepted masks of a review study; exit 3 where one is broken."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.reference import accepted_reference
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.reference import accepted_reference
 
     with accepted_reference(FolderStore(study, review_folder())) as accepted:
         print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")

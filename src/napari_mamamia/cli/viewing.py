@@ -213,9 +213,9 @@ def _name_data_set(
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
     """Return what the window is told of a review study, which has such a person."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.look import find_person, load_state
 
     store = FolderStore(study, review_folder())
     asked = {"MAMAMIA_STUDY": str(study.absolute())}

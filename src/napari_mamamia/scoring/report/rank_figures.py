@@ -3,13 +3,16 @@
 Algorithms stand in rows, whose names stay readable on a phone and with fifty of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.ranking.ranking import MethodRanking
+from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.figures import MODEL_COLOURS, SKY
+from napari_mamamia.scoring.report.report_figures import ReportFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +26,60 @@ _LARGEST_BLOB: Final = 170.0
 _MOST_LETTERS: Final = 28
 _MOST_NUMBERS: Final = 12
 """Columns up to which a heat map writes its numbers into its cells."""
+
+
+def draw_stability(
+    stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
+) -> Iterator[ReportFigure]:
+    """Yield the figures of how sure ranks are; `stem` ends their names."""
+    lead = methods[0]
+    order = np.argsort(lead.ranks, kind="stable")
+    shown = [names[index] for index in order.tolist()]
+    stable = lead.stability
+    if stable is not None:
+        shares = _share_ranks(stable.ranks[:, order])
+        yield ReportFigure(
+            f"blobs-{stem}",
+            f"Ranks by {lead.method} over {n_draws:,} resamples of the cases: the area of a blob "
+            "is the share of resamples, the cross the median, the bar holds 95 %.",
+            Drawing(
+                rank_blobs,
+                (shown, shares, stable.median[order], stable.low[order], stable.high[order]),
+                has_png=False,
+            ),
+        )
+    if len(methods) > 1:
+        ranks = np.stack([method.ranks[order] for method in methods], axis=1)
+        yield ReportFigure(
+            f"lines-{stem}",
+            "Rank by each method: lines that cross say that the order hangs on the method.",
+            Drawing(
+                rank_lines,
+                (shown, [f"{method.method}" for method in methods], ranks),
+                has_png=False,
+            ),
+        )
+    taus = [method.stability.tau for method in methods if method.stability is not None]
+    if taus:
+        yield ReportFigure(
+            f"tau-{stem}",
+            "How like the full order the resampled ones are, by method; the cross is the median.",
+            Drawing(
+                tau_violins, ([f"{m.method}" for m in methods if m.stability], taus), has_png=False
+            ),
+        )
+
+
+def _share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of resamples in which each algorithm (row) has each rank (column).
+
+    Average ranks count at the next full one.
+    """
+    n_draws, m = ranks.shape
+    shares = np.zeros((m, m))
+    full = np.clip(np.ceil(ranks).astype(np.intp) - 1, 0, m - 1)
+    np.add.at(shares, (np.broadcast_to(np.arange(m), full.shape), full), 1 / n_draws)
+    return shares
 
 
 def rank_blobs(

@@ -31,13 +31,13 @@ from napari_mamamia.scoring.report.groups import (
     slice_table,
     stratum_table,
 )
-from napari_mamamia.scoring.report.leaderboard import draw_stability
 from napari_mamamia.scoring.report.models import (
     comparison_tables,
     composite_tables,
     models_table,
 )
 from napari_mamamia.scoring.report.page import find_template
+from napari_mamamia.scoring.report.rank_figures import draw_stability
 from napari_mamamia.scoring.report.report_figures import (
     ReportFigure,
     figures_of_cohort,

@@ -15,8 +15,8 @@ from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import DisplayFrame, Grid, Plane
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.findings.form_values import AnswerRow
 from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.reviewing.form_values import AnswerRow
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.gallery import cut_axis, window_values
 from napari_mamamia.scoring.report.key_figure import KeyPicture, Mark, key_figure

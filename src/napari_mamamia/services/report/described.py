@@ -8,10 +8,7 @@ from napari_mamamia.core.answers import Answer, Answers, CaseFacts, LesionFacts,
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.form import FieldScope, Form, Measure
-from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
-from napari_mamamia.io.workspace.workspace import Workspace
-from napari_mamamia.reviewing.form_rules import (
+from napari_mamamia.findings.form_rules import (
     AskedQuestion,
     Contradiction,
     find_contradictions,
@@ -19,15 +16,17 @@ from napari_mamamia.reviewing.form_rules import (
     list_questions,
     why_other_form,
 )
-from napari_mamamia.reviewing.form_values import AnswerRow
-from napari_mamamia.reviewing.shown_numbers import say_row
+from napari_mamamia.findings.form_values import AnswerRow, list_answer_rows
+from napari_mamamia.findings.shown_numbers import say_row
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.findings.case_findings import (
     CaseFindings,
     fill_in,
     findings_of,
     load_findings_form,
 )
-from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
 NOT_ANSWERED: Final = "not answered"
 _SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)

@@ -29,9 +29,9 @@ from napari_mamamia.metrics.diameter import LesionSize, measure_size
 from napari_mamamia.services.batch.masked_inputs import masks_of_cases
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.findings.case_facts import measure_case
 from napari_mamamia.services.report.described import Described, describe_case
 from napari_mamamia.services.report.measures import Measure, list_lesion_measures, measure_drawn
-from napari_mamamia.services.review.case_facts import measure_case
 
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 NO_MASK: Final = Provenance("", Maker.UNKNOWN, "")

@@ -14,6 +14,7 @@ from napari_mamamia.core.form import PRIVATE_SCHEME, FieldScope
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
+from napari_mamamia.findings.form_values import AnswerRow
 from napari_mamamia.io.data_set.patient_info import read_patient_info
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import user_secret
@@ -30,7 +31,6 @@ from napari_mamamia.io.sr.documents import (
     write_key_objects,
     write_measurement_report,
 )
-from napari_mamamia.reviewing.form_values import AnswerRow
 from napari_mamamia.services.export.masks import DrawnMask
 from napari_mamamia.services.export.seg import dicom_phases, segment_meaning
 from napari_mamamia.services.report.case_page import describe_mask
