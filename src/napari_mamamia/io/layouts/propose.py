@@ -91,9 +91,7 @@ def _propose_images(paths: Iterable[str]) -> tuple[list[str], set[str]]:
             text = f"{{patient}}{ending}" if is_flat else _mark_name(head, patient)
             rules[f'path = "{start}{_phase_rule(text, tail, lowest)}'] += 1
     most = max(rules.values(), default=0)
-    return [
-        f'    {{path = "{rule}}},' for rule, n in rules.most_common() if n * 4 >= most
-    ], patients
+    return [f"    {{{rule}}}," for rule, n in rules.most_common() if n * 4 >= most], patients
 
 
 def _phase_rule(text: str, tail: str, lowest: int) -> str:
