@@ -2,21 +2,19 @@
 
 Axes: our arrays are ``(phase, z, y, x)``. SimpleITK counts voxels ``(x, y, z)`` and gives arrays as
 ``(z, y, x)``; TorchIO and MONAI have tensors ``(channel, x, y, z)``; xarray keeps ours.
+
+`case` is a `library.case.Case`, which imports this module when asked for.
 """
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, MissingExtraError
 from napari_mamamia.core.grid import Grid
-
-if TYPE_CHECKING:
-    from napari_mamamia.library.case import Case
-    from napari_mamamia.library.data_set import DataSet
 
 _RAS_TO_LPS: Final = np.diag([-1.0, -1.0, 1.0])
 _RIGHT_ANGLE: Final = 1e-4
@@ -63,7 +61,7 @@ def make_sitk_image(array: Any, grid: Grid) -> Any:
     return image
 
 
-def make_torchio_subject(case: "Case") -> Any:
+def make_torchio_subject(case: Any) -> Any:
     """Return ``torchio.Subject`` with ``dce`` (channels are phases), ``mask`` and ``case_id``."""
     tio, torch = load_package("torchio"), load_package("torch")
     parts: dict[str, Any] = {
@@ -81,7 +79,7 @@ def make_torchio_subject(case: "Case") -> Any:
     return tio.Subject(**parts)
 
 
-def make_monai_item(case: "Case") -> dict[str, Any]:
+def make_monai_item(case: Any) -> dict[str, Any]:
     """Return ``{"image", "label", "case_id"}`` with MetaTensor, channels first, RAS."""
     meta, torch = load_package("monai.data").MetaTensor, load_package("torch")
     affine = torch.from_numpy(np.array(case.grid.affine))
@@ -95,7 +93,7 @@ def make_monai_item(case: "Case") -> dict[str, Any]:
     return item
 
 
-def make_xarray(case: "Case") -> Any:
+def make_xarray(case: Any) -> Any:
     """Return ``xarray.DataArray`` ``(phase, z, y, x)``, axes in mm from the first voxel."""
     xarray = load_package("xarray")
     sizes = dict(zip("zyx", case.grid.shape, strict=True))
@@ -129,12 +127,12 @@ class TorchDataSet:
     there is a reference, ``spacing_mm`` ``(z, y, x)``, ``case_id``.
     """
 
-    def __init__(self, data_set: "DataSet", phases: Sequence[int] | None = None) -> None:
-        self._data_set, self._phases = data_set, phases
+    def __init__(self, cases: Any, phases: Sequence[int] | None = None) -> None:
+        self._cases, self._phases = cases, phases
         self._torch = load_package("torch").__name__
 
     def __len__(self) -> int:
-        return len(self._data_set)
+        return len(self._cases)
 
     def __getitem__(self, place: int) -> dict[str, Any]:
         """Return a case as tensors.
@@ -148,7 +146,7 @@ class TorchDataSet:
         """
         if not -len(self) <= place < len(self):
             raise IndexError(f"expected a place below {len(self)}, got {place}")
-        torch, case = load_package("torch"), self._data_set[place]
+        torch, case = load_package("torch"), self._cases[place]
         signal = case.signal if self._phases is None else case.signal[list(self._phases)]
         item: dict[str, Any] = {
             "image": torch.from_numpy(signal.astype(np.float32)),
