@@ -74,6 +74,11 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "List the cases of a data set, what each has and what is wrong.",
         ),
         Command(
+            "layouts",
+            "napari_mamamia.cli.viewing:layouts",
+            "List the data-set layouts that are known, or propose one for a folder.",
+        ),
+        Command(
             "clinical",
             "napari_mamamia.cli.clinical:clinical",
             "Show what is read of a clinical table, what is not, and which columns may be meant.",
