@@ -177,7 +177,7 @@ def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, wri
             "one metric in all tables, but found a.csv: dsc",
         ),
         (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
-        (("case,dsc\nc1,1\nC1,0\n",), "c1|C1 is in rows 2 and 3"),
+        (("case,dsc\nc1,1\nC1,0\n",), "(c1|C1) in rows 2 and 3"),
         (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\) in"),
         (("case,dsc\n",), "found none"),
     ],
@@ -409,6 +409,6 @@ def test_a_column_about_cases_is_no_algorithm(tmp_path, column):
     rows = [f"c{case},{0.5 + case / 10},{0.4 + case / 10},{40 + case}" for case in range(4)]
     done, said = rank_table(tmp_path, "\n".join((f"case,A,B,{column}", *rows)))
     assert done.returncode == 0, said
-    assert f"{column} taken as said of the cases, not as algorithms" in said
+    assert f"{column} read as facts about the cases, not as algorithms" in said
     got = json.loads((tmp_path / "o" / "rank.json").read_text())
     assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2}

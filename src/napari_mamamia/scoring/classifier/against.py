@@ -94,10 +94,10 @@ def bayes_factor(
 def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[BayesFactor, ...]:
     """Return the factor of each ordered pair of models, from `draws` (B, k)."""
     return tuple(
-        bayes_factor(draws[:, one], draws[:, other], (names[one], names[other]))
-        for one in range(len(names))
+        bayes_factor(draws[:, row], draws[:, other], (names[row], names[other]))
+        for row in range(len(names))
         for other in range(len(names))
-        if one != other
+        if row != other
     )
 
 
@@ -152,10 +152,10 @@ def robust_leader(
         return None
     best = int(np.nanargmax(aucs))
     tied = [
-        place
-        for place in range(len(names))
-        if place == best
-        or not (isnan(aucs[place]) or rule.holds(bayes_factor(draws[:, best], draws[:, place])))
+        index
+        for index in range(len(names))
+        if index == best
+        or not (isnan(aucs[index]) or rule.holds(bayes_factor(draws[:, best], draws[:, index])))
     ]
     second = max((p for p in range(len(names)) if p != best), key=lambda p: aucs[p], default=best)
     if second not in tied:
@@ -305,9 +305,5 @@ def _list_rungs(attempts: Sequence[NDArray[np.float64]], rule: BayesRule) -> Ite
             is_new = rule.holds(factor) and float(np.nanmean(draws)) > float(np.nanmean(best))
         if best is None or is_new:
             best = draws
-        yield Rung(number, _mean_shown(best), k, is_new)
-
-
-def _mean_shown(draws: NDArray[np.float64]) -> float:
-    defined = draws[~np.isnan(draws)][:LADDER_SHOWN]
-    return float(defined.mean()) if defined.size else nan
+        defined = best[~np.isnan(best)][:LADDER_SHOWN]
+        yield Rung(number, float(defined.mean()) if defined.size else nan, k, is_new)

@@ -98,9 +98,9 @@ class RocPoints:
         before = np.maximum(index - 1, 0)
         low, high = self.positives[rows, before], self.positives[rows, index]
         false_low, false_high = self.negatives[rows, before], self.negatives[rows, index]
-        part = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
-        part = np.where(high - needed <= _ROUNDING, 1.0, part)
-        between = false_low + part * (false_high - false_low)
+        fraction = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
+        fraction = np.where(high - needed <= _ROUNDING, 1.0, fraction)
+        between = false_low + fraction * (false_high - false_low)
         n_negative = np.where(self.n_positive > 0, self.n_negative, 0.0)
         return 1 - ratio(false_high, n_negative), 1 - ratio(between, n_negative)
 
@@ -162,8 +162,8 @@ class SortedCases:
         points = self.points()
         if not points.n_positive[0]:
             return float("nan")
-        place = int(points.place(sensitivity)[0])
-        return float(self.thresholds[place - 1]) if place else float("inf")
+        index = int(points.place(sensitivity)[0])
+        return float(self.thresholds[index - 1]) if index else float("inf")
 
 
 def operating_point(

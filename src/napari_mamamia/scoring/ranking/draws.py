@@ -91,7 +91,7 @@ def weights_of(
 
     Errors as `named_weights`, raised during iteration.
     """
-    names = [cases[place] for place in kept]
+    names = [cases[index] for index in kept]
     if draws is not None:
         return named_weights(names, draws, where)
     if not settings.n_resamples:

@@ -255,14 +255,14 @@ def _group_tables(result: ClassifierResult) -> Iterator[ReportTable]:
 def _draw_curves(cases: ClassifierCases, result: ClassifierResult) -> tuple[ReportFigure, ...]:
     if not 0 < result.n_positive < result.n:
         return ()
-    order = sorted(range(len(result.models)), key=lambda place: -result.models[place].auc)
+    order = sorted(range(len(result.models)), key=lambda place: -result.models[model_index].auc)
     curves = []
-    for place in order[:_DRAWN]:
-        points = SortedCases.of(cases.label, cases.scores[place]).points()
+    for model_index in order[:_DRAWN]:
+        points = SortedCases.of(cases.label, cases.scores[model_index]).points()
         steps = np.unique(np.linspace(0, points.positives.shape[1] - 1, _POINTS).astype(int))
         curves.append(
             RocCurve(
-                cases.models[place],
+                cases.models[model_index],
                 points.negatives[0, steps] / points.n_negative[0],
                 points.positives[0, steps] / points.n_positive[0],
             )

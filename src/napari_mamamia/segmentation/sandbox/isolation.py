@@ -137,7 +137,7 @@ def bubblewrap_command(
         *_list_system_options(),
         *_kernel_files(),
         *_graphics_cards(),
-        *(word for place in SCRATCH for word in ("--size", size, "--tmpfs", place)),
+        *(word for folder in SCRATCH for word in ("--size", size, "--tmpfs", folder)),
         # After the temporary folders, one of which is in /dev.
         *("--remount-ro", "/dev"),
     ]
@@ -167,8 +167,8 @@ def container_command(
         line += ["--userns", "keep-id"]
     if any(Path("/dev").glob("nvidia[0-9]*")):
         line += ["--gpus", "all"]
-    for place in SCRATCH[:2]:
-        line += ["--tmpfs", f"{place}:size={sandbox.scratch_bytes},mode=1777"]
+    for folder in SCRATCH[:2]:
+        line += ["--tmpfs", f"{folder}:size={sandbox.scratch_bytes},mode=1777"]
     for outside, inside in sandbox.readable:
         line += ["--mount", f"type=bind,source={outside},target={inside},readonly"]
     line += ["--mount", f"type=bind,source={sandbox.output[0]},target={sandbox.output[1]}"]

@@ -51,11 +51,11 @@ class LogPipe(threading.Thread):
         with suppress(OSError, ValueError), opened_to_add(self._path) as file:
             # Not `read`, which waits for a whole block while the log stays empty.
             while block := os.read(self._stream.fileno(), _BLOCK):
-                part = block[: self._left]
-                file.write(part)
+                kept_bytes = block[: self._left]
+                file.write(kept_bytes)
                 file.flush()
-                self._left -= len(part)
-                self.dropped_bytes += len(block) - len(part)
+                self._left -= len(kept_bytes)
+                self.dropped_bytes += len(block) - len(kept_bytes)
 
 
 class EventPipe(threading.Thread):

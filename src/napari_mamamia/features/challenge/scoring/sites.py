@@ -116,8 +116,11 @@ def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesRe
     counted = [table for table in tables if sizes[table.site] >= smallest]
     if not any(sites) or not counted:
         return None
-    left = tuple(dict.fromkeys(table.site for table in counted))
-    without = [(site, [one for one in counted if one.site != site]) for site in left]
+    site_names = tuple(dict.fromkeys(table.site for table in counted))
+    without = [
+        (site, [kept_table for kept_table in counted if kept_table.site != site])
+        for site in site_names
+    ]
     return SitesResult(
         tables[0].algorithms,
         sites,

@@ -1,4 +1,4 @@
-"""Tables of detection that somebody else made: cases, lesions and predicted boxes in mm."""
+"""Read tables for detection: cases, lesions and predicted boxes in mm."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _RISK: Final = optional("risk")
 
 _ROWS_NAMED: Final = 5
 _FARTHEST_MM: Final = 1e6
-"""A kilometre from the origin: beyond it lies no patient, and volumes leave what floats hold."""
+"""A kilometre from the origin: no patient is beyond it, and volumes would exceed floating point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class DetectionCases:
 class BoxTable:
     """Boxes in the order of their table.
 
-    `cases` (n,) is the place of each one's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
-    y1, y2, z1, z2. `scores` and `risks` are nan where the table has no such column. A row that
-    cannot be read has edges of nan and stands in `failures`, and so do rows of cases that are not
-    in the list, which are no boxes here. `n_repeated` counts rows equal to an earlier one.
+    `cases` (n,) is the index of each box's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
+    y1, y2, z1, z2. `scores` and `risks` are nan if the table has no such column. A row that cannot
+    be read has edges of nan and is in `failures`; rows of cases that are not in the list are only
+    in `failures`. `n_repeated` is the number of rows equal to an earlier one.
     """
 
     cases: NDArray[np.intp]
@@ -85,7 +85,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
         key = case_key(case_id)
         if key in first_row:
             raise FormatError(
-                f"expected each case once in {path}, but {case_id} is in the rows "
+                f"expected each case once in {path}, but found {case_id} in rows "
                 f"{first_row[key]} and {number}: keep one of them"
             )
         first_row[key] = number
@@ -93,8 +93,8 @@ def read_detection_cases(path: Path) -> DetectionCases:
         centres.append(centre)
     if not ids:
         raise FormatError(
-            f"expected a row for each case in {path}, but there is none below its header: list "
-            "every case, those without a lesion too"
+            f"expected a row for each case in {path}, but found none below its header: list "
+            "every case, including those without a lesion"
         )
     return DetectionCases(
         tuple(ids), tuple(centres) if table.has("centre") else (), _list_notes(table)
@@ -105,13 +105,13 @@ def read_detection_cases(path: Path) -> DetectionCases:
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     """Return the lesions of the reference: case_id, x1, x2, y1, y2, z1, z2, and risk if given.
 
-    The truth must be whole: one bad row, a lesion that is there twice or one of a case that is not
-    in the list refuses the table. A table with a header alone has no lesion.
+    The reference must be complete: one invalid row, a repeated lesion or a lesion of a case that is
+    not in the list makes the table invalid. A table with only a header has no lesion.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a row is bad.
+        If the file cannot be read, lacks a column, or a row is invalid.
     """
     table = read_table(path, (*_BOXES, _RISK))
     read = _read_boxes(table, cases, False)
@@ -119,8 +119,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
         raise _bad_rows(path, [failure.reason for failure in read.failures])
     if read.n_repeated:
         raise FormatError(
-            f"expected each lesion once in {path}, but {read.n_repeated} row(s) repeat an earlier "
-            "one: remove them, or the lesion would count twice"
+            f"expected each lesion once in {path}, but found repeated rows ({read.n_repeated}): "
+            "remove them, or the lesions would count twice"
         )
     return read
 
@@ -129,8 +129,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
 def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
     """Return predicted boxes: the columns of `read_lesions`, and score if they have scores.
 
-    A row that cannot be read costs itself alone: it is a failure with its number, and a box whose
-    edges are nan and whose score is inf, so that damage is never better than a wrong box.
+    A row that cannot be read affects only itself: it is a failure with its number, and a box with
+    edges of nan and score inf, so that a damaged row is never better than a wrong box.
 
     Raises
     ------
@@ -158,9 +158,9 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
         number, name = line.number, f"row {line.number}"
         try:
             name = parse_id(cells[at])
-            place = place_of[case_key(name)]
+            case_index = place_of[case_key(name)]
         except (ValueError, KeyError) as error:
-            reason = "the case is not in the list of cases, so that it does not count"
+            reason = "the case is not in the list of cases, so the row does not count"
             why = reason if isinstance(error, KeyError) else str(error)
             failures.append(CaseFailure(name, f"row {number} of {table.path.name}: {why}"))
             continue
@@ -175,10 +175,10 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
                 continue
             row = unread
         else:
-            key = (place, *(-1.0 if math.isnan(value) else value for value in row))
+            key = (case_index, *(-1.0 if math.isnan(value) else value for value in row))
             n_repeated += key in seen
             seen.add(key)
-        own_cases.append(place)
+        own_cases.append(case_index)
         rows.append(row)
     values = np.array(rows, dtype=np.float64).reshape(-1, 8)
     return BoxTable(
@@ -195,21 +195,21 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
 
 
 def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ...]:
-    """Return edges, score and risk; ValueError where they are no box."""
+    """Return edges, score and risk; raise ValueError if they are not a box."""
     missing = next((name for name, value in numbers.items() if math.isnan(value)), None)
     if missing:
-        raise ValueError(f"{missing} must be a number, and it is missing")
+        raise ValueError(f"{missing} must be a number, but is missing")
     far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
     if far:
-        raise ValueError(f"{far} must be a place in mm, got {numbers[far]:g}")
+        raise ValueError(f"{far} must be a position in mm, but is {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(
-                f"{high} must be above {low}, got {numbers[low]:g} to {numbers[high]:g}"
+                f"{high} must be above {low}, but they are {numbers[high]:g} and {numbers[low]:g}"
             )
     risk = numbers.get("risk", math.nan)
     if not 0 <= numbers.get("risk", 0) <= 1:
-        raise ValueError(f"risk must be from 0 to 1, got {risk:g}")
+        raise ValueError(f"risk must be from 0 to 1, but is {risk:g}")
     score = numbers["score"] if has_scores else math.nan
     return (*(numbers[edge] for edge in _EDGES), score, risk)
 
@@ -219,7 +219,7 @@ def _list_notes(table: Table) -> tuple[str, ...]:
 
 
 def _require_whole(row: Row) -> None:
-    """Raise ValueError where a cell only looks empty, or cells of a text row moved or are lost."""
+    """Raise ValueError if a cell is blank but not empty, or cells are shifted or missing."""
     if row.problem:
         raise ValueError(row.problem)
 
@@ -227,5 +227,6 @@ def _require_whole(row: Row) -> None:
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
     more = f", and {len(reasons) - _ROWS_NAMED} more" if len(reasons) > _ROWS_NAMED else ""
     return FormatError(
-        f"expected whole rows in {path}, but {'; '.join(reasons[:_ROWS_NAMED])}{more}: correct them"
+        f"expected complete rows in {path}, but {'; '.join(reasons[:_ROWS_NAMED])}{more}: correct "
+        "them"
     )

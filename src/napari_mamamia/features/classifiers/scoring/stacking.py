@@ -330,11 +330,11 @@ def _choose_model(
     }
     alpha = min(losses, key=lambda loss: float(losses[loss].mean(axis=0).min()))
     means = losses[alpha].mean(axis=0)
-    place = int(np.argmin(means))
+    best = int(np.argmin(means))
     if rules.one_se:
-        error = losses[alpha][:, place].std(ddof=1) / np.sqrt(n_inner)
-        place = int(np.flatnonzero(means <= means[place] + error)[0])
-    return whole.path(alpha, grids[alpha][: place + 1])[-1]
+        error = losses[alpha][:, best].std(ddof=1) / np.sqrt(n_inner)
+        best = int(np.flatnonzero(means <= means[best] + error)[0])
+    return whole.path(alpha, grids[alpha][: best + 1])[-1]
 
 
 def _fold_losses(

@@ -174,10 +174,10 @@ def _take_turn(
     opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
 ) -> TeamOutcome:
     """Process one team's submission while no other process does."""
-    place = opened.folder / RESULTS / handed.team
-    place.mkdir(parents=True, exist_ok=True)
-    with wait_for_turn(place):
-        sweep_below(place)
+    folder = opened.folder / RESULTS / handed.team
+    folder.mkdir(parents=True, exist_ok=True)
+    with wait_for_turn(folder):
+        sweep_below(folder)
         return _take_submission(opened, handed, writer, settings)
 
 

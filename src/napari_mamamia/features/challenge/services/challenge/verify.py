@@ -229,7 +229,7 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
         pairs = enumerate(zip(then, now, strict=True))
         inner = [_compare_content(a, b, f"{where}/{index}") for index, (a, b) in pairs]
         return [text for texts in inner for text in texts][:3]
-    is_number = all(isinstance(one, int | float) for one in (then, now))
+    is_number = all(isinstance(value, int | float) for value in (then, now))
     if is_number and isclose(then, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
         return []
     return [] if then == now else [f"{where or 'value'}: {then} there, {now} now"]

@@ -244,7 +244,7 @@ def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int,
         bad = comparable(_fill_gaps(grid.badness, 2.0), is_exact=False)
         worst = bad[:, grid.teams.index(by)] if by in grid.teams else bad.max(axis=1)
         order = np.lexsort((np.arange(n), -bad.mean(axis=1), -worst))
-    return tuple(int(place) for place in (order[::-1] if upwards else order))
+    return tuple(int(index) for index in (order[::-1] if upwards else order))
 
 
 class _Keyed(Protocol):
@@ -275,8 +275,8 @@ def _make_table(
 ) -> BoardTable:
     terms = _find_part(details.tables, one, tables)
     cells = _find_part(numbers, one, tables)
-    part = terms or cells
-    task, metric, site = part.key if part is not None else one.key
+    columns = terms or cells
+    task, metric, site = columns.key if columns is not None else one.key
     before = " ".join(word for word in (task, metric) if word)
     title = f"{before} at {site}".strip() if site else before or "all cases"
     table = BoardTable(title, one.methods, one.filled)
@@ -297,7 +297,7 @@ def _find_part(parts: Sequence[_K], one: RankedTable, tables: Sequence[RankedTab
     """Return the key in `parts` of a table; a single table matches any single key."""
     if len(tables) == 1:
         return parts[0] if len(parts) == 1 else None
-    return next((part for part in parts if part.key == one.key), None)
+    return next((candidate for candidate in parts if candidate.key == one.key), None)
 
 
 def _make_grid(numbers: CaseNumbers, is_larger_better: bool, are_ranks: bool) -> CaseGrid:

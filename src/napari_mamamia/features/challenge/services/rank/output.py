@@ -106,7 +106,7 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
     for method in methods:
         name = method.method.value
-        heads += [f"{name} {part}" for part in ("rank", "score", "first", "low", "high")]
+        heads += [f"{name} {heading}" for heading in ("rank", "score", "first", "low", "high")]
     yield list(heads)
     for table in ranking.tables:
         keys = [table.table.task, table.table.metric, table.table.site]
@@ -115,9 +115,9 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
             yield [*keys, name, *counts, *_cells_of(table.methods, index)]
     if overall is not None:
         n = len({(table.table.site, case) for table in ranking.tables for case in table.cases})
-        for at, name in enumerate(overall.algorithms):
-            counts = [n, int(overall.filled[at])]
-            yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, at)]
+        for row, name in enumerate(overall.algorithms):
+            counts = [n, int(overall.filled[row])]
+            yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, row)]
 
 
 def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
@@ -133,11 +133,11 @@ def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 
     A value that a rule gave is nan, an empty cell.
     """
-    for one in tables:
-        table = one.table
+    for ranked in tables:
+        table = ranked.table
         keys = [table.task, table.metric, table.site]
-        given = np.where(table.stand_ins, np.nan, table.values)
-        for case, values in zip(table.cases, given.tolist(), strict=True):
+        own_values = np.where(table.stand_ins, np.nan, table.values)
+        for case, values in zip(table.cases, own_values.tolist(), strict=True):
             yield [*keys, case, *values]
 
 
@@ -147,7 +147,7 @@ def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
         cells += [float(method.ranks[at]), float(method.scores[at])]
         stable = method.stability
         parts = (stable.first, stable.low, stable.high) if stable else ()
-        cells += [float(part[at]) for part in parts] or [np.nan] * 3
+        cells += [float(numbers[at]) for numbers in parts] or [np.nan] * 3
     return cells
 
 
@@ -209,7 +209,9 @@ def _sites_content(sites: SitesResult) -> Content:
     return {
         "site_rules": {rule.rule: _by_name(names, rule.ranks) for rule in sites.rules},
         "site_rule_scores": {rule.rule: _by_name(names, rule.mean_ranks) for rule in sites.rules},
-        "leave_one_site_out": {site: _by_name(names, one.ranks) for site, one in sites.left_out},
+        "leave_one_site_out": {
+            site: _by_name(names, ranks.ranks) for site, ranks in sites.left_out
+        },
         "worst_site": [
             {
                 **_key_texts(mean.task, mean.metric),

@@ -155,8 +155,8 @@ def _find_gains(ranking: Ranking) -> list[str]:
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []
     notes = []
-    for one in ranking.tables:
-        table, values = one.table, one.table.values
+    for ranked in ranking.tables:
+        table, values = ranked.table, ranked.table.values
         worst = np.nanmin(values) if table.is_larger_better else np.nanmax(values)
         is_better = rule.value > worst if table.is_larger_better else rule.value < worst
         if np.isnan(values).any() and is_better:

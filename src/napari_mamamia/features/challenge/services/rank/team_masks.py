@@ -20,7 +20,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
         return None
     beside = [folder.parent for other, folder in known.items() if folder.name == other]
     places = [*dict.fromkeys(beside), *([predictions] if predictions is not None else [])]
-    return next((place / team for place in places if (place / team).is_dir()), None)
+    return next((parent / team for parent in places if (parent / team).is_dir()), None)
 
 
 def find_team_mask(folder: Path, case_id: str) -> Path | None:

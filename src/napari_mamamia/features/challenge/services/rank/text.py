@@ -115,7 +115,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty.removeprefix(': ')}.")
     elif lead.stability is not None and len(leaders) < len(names):
         shares = [(leader, lead.stability.first[names.index(leader)]) for leader in leaders]
-        texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
+        texts = [f"{name} {100 * share:.0f} %" for name, share in shares]
         sure.insert(
             0,
             f"Undecided: share of resamples of the cases in which each is first: {listed(texts)}.",
@@ -308,8 +308,8 @@ def _say_sites_left_out(summary: RankSummary) -> list[str]:
     full = sites.rules[0].ranks
     changed = [
         site
-        for site, one in sites.left_out
-        if not np.array_equal(one.ranks == one.ranks.min(), full == full.min())
+        for site, ranks in sites.left_out
+        if not np.array_equal(ranks.ranks == ranks.ranks.min(), full == full.min())
     ]
     if not changed:
         return ["Leaving out any one site does not change the first rank."]

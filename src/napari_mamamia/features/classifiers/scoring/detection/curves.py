@@ -236,15 +236,15 @@ def _divide_by(values: Numbers, by: Numbers) -> Numbers:
 
 
 def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -> Numbers:
-    place = np.searchsorted(x, rates, side="right") - 1
+    index = np.searchsorted(x, rates, side="right") - 1
     if np.isnan(x[0]):
         return np.full(rates.shape, np.nan)
-    lower = y[place]
+    lower = y[index]
     if reading is CurveReading.STEP:
         return lower
-    behind = np.minimum(place + 1, x.size - 1)
-    width = x[behind] - x[place]
-    share = np.divide(rates - x[place], width, out=np.zeros(rates.shape), where=width > 0)
+    behind = np.minimum(index + 1, x.size - 1)
+    width = x[behind] - x[index]
+    share = np.divide(rates - x[index], width, out=np.zeros(rates.shape), where=width > 0)
     values: Numbers = lower + share * (y[behind] - lower)
     return values
 
@@ -261,5 +261,5 @@ def average_precision_of_lesions(events: Events) -> float:
     hits = np.cumsum(events.hits)[events.ends]
     precision = hits / (events.ends + 1.0)
     highest = np.maximum.accumulate(precision[::-1])[::-1]
-    place = np.searchsorted(hits / n_lesions, _RECALLS, side="left")
-    return float(np.append(highest, 0.0)[place].mean())
+    index = np.searchsorted(hits / n_lesions, _RECALLS, side="left")
+    return float(np.append(highest, 0.0)[index].mean())

@@ -128,12 +128,12 @@ def detection_content(
 
 def _strata_content(result: DetectionResult) -> Content:
     content: Content = {}
-    for one in result.strata:
-        content.setdefault(one.name, {})[one.reading] = {
-            "n_lesions": one.n_lesions,
-            "n_true_positives": one.n_true_positives,
-            "n_false_positives": one.n_false_positives,
-            "froc": one.froc,
+    for stratum in result.strata:
+        content.setdefault(stratum.name, {})[stratum.reading] = {
+            "n_lesions": stratum.n_lesions,
+            "n_true_positives": stratum.n_true_positives,
+            "n_false_positives": stratum.n_false_positives,
+            "froc": stratum.froc,
         }
     return content
 
