@@ -77,6 +77,13 @@ def bayes_factor(
     Both arrays (B,) hold a number, larger is better, on the same resamples; a draw that is nan in
     one is not counted. Source of the draws: T. Schaffter et al. 2020, supplement.
 
+    Parameters
+    ----------
+    draws, other_draws
+        Numbers (B,) of two models in the same resamples.
+    names
+        Names of the two models.
+
     Examples
     --------
     >>> bayes_factor(np.array([0.8, 0.7, 0.9, 0.8]), np.array([0.7, 0.7, 0.8, 0.7])).k
@@ -107,6 +114,13 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
     Its K has no direction, ties count for the model that is not the reference, and K depends on
     which model the reference is. `draws` (B, k) hold a number, larger is better; the reference's
     own K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
+
+    Parameters
+    ----------
+    draws
+        Numbers (B, k) of k models in B resamples.
+    reference
+        Index of the reference.
 
     Examples
     --------
@@ -147,6 +161,17 @@ def robust_leader(
 
     Of equal numbers the first model's counts. Source: T. Schaffter et al. 2020, supplement: a model
     that is robustly better than the second wins, otherwise partial AUC decides among the tied.
+
+    Parameters
+    ----------
+    names
+        Names of the k models.
+    aucs, partial_aucs
+        AUCs and partial AUCs, (k,).
+    draws
+        AUCs in each resample, (B, k).
+    rule
+        When one model is robustly better.
     """
     if np.isnan(aucs).all() or np.isnan(draws).all():
         return None
@@ -186,7 +211,19 @@ def pair_models(
     names: Sequence[str],
     draws: NDArray[np.float64],
 ) -> tuple[PairedModels, ...]:
-    """Return every pair of models with scores (k, n), and `draws` (B, k) of their AUCs."""
+    """Return every pair of models with scores (k, n), and `draws` (B, k) of their AUCs.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    scores
+        Scores (k, n).
+    names
+        Names of the k models.
+    draws
+        AUCs in each resample, (B, k).
+    """
     pairs = [
         PairedModels(
             names[a],
@@ -235,6 +272,17 @@ def against_reader(
     """Compare a model that calls scores of `cut` and above positive with a reader.
 
     Cases with a recall of nan are left out. Source: Q. McNemar, Psychometrika 12 (1947) 153, exact.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        The model's scores, (n,).
+    recall
+        The reader's 0 or 1, nan if unknown, (n,).
+    cut
+        The smallest score that the model calls positive.
     """
     from scipy.stats import binomtest
 
@@ -285,6 +333,13 @@ def climb(
     new if its Bayes factor over the best one holds under `rule` and its mean is larger. Source: A.
     Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot`` (its factor has
     no direction, its second condition adds it, as here).
+
+    Parameters
+    ----------
+    attempts
+        Numbers (B,) of each attempt, in order.
+    rule
+        When an attempt is robustly better.
 
     Examples
     --------

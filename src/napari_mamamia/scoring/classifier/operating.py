@@ -171,6 +171,15 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the specificities at a sensitivity, 0 to 1; nan if a class is missing.
 
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        Scores, (n,).
+    sensitivity
+        The sensitivity to reach, 0 to 1.
+
     Examples
     --------
     >>> y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
@@ -189,6 +198,15 @@ def partial_auc(
     """Return the area above a sensitivity; nan if a class is missing.
 
     Neither McClish's corrected value nor the area over specificities (scikit-learn's ``max_fpr``).
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        Scores, (n,).
+    above
+        Lower end of the sensitivities.
 
     Examples
     --------
@@ -226,7 +244,15 @@ class ReaderPoint:
 
 
 def reader_point(label: NDArray[np.float64], recall: NDArray[np.float64]) -> ReaderPoint:
-    """Return a reader's sensitivity and specificity; cases with nan are left out."""
+    """Return a reader's sensitivity and specificity; cases with nan are left out.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    recall
+        The reader's 0 or 1, nan if unknown, (n,).
+    """
     is_known = ~np.isnan(recall)
     yes, no = is_known & (label == 1), is_known & (label == 0)
     both = ratio(

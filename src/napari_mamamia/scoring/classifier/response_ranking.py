@@ -148,6 +148,15 @@ def find_groups(
     """Return, for each rule, the best of k scores and all that it is not robustly better than.
 
     `draws` (B, k) are the scores in each resample. Of equal scores the first model's counts.
+
+    Parameters
+    ----------
+    names
+        Names of the k models.
+    scores
+        Ranking scores, (k,).
+    draws
+        Ranking scores in each resample, (B, k).
     """
     best = int(np.argmax(scores))
     groups = []

@@ -35,6 +35,13 @@ def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
     A missing value that counts as the worst is ranked last; under ``worst-rank-challenger`` its
     rank is the largest rank of the case plus 1 (with average ties and k missing values, plus the
     mean of 1 to k).
+
+    Parameters
+    ----------
+    merits
+        The table ready for ranking.
+    settings
+        Rules for ties and missing values.
     """
     ranks = rank_scores(merits.compared, settings.ties, is_exact=True)
     rule = settings.missing
@@ -51,6 +58,15 @@ def rank_scores(
     scores: NDArray[np.float64], ties: RankTies = RankTies.MIN, *, is_exact: bool = False
 ) -> NDArray[np.float64]:
     """Return the ranks along the last axis, 1 for the largest; nan and -inf are last.
+
+    Parameters
+    ----------
+    scores
+        Scores; larger is better.
+    ties
+        The rank of equal scores.
+    is_exact
+        Whether scores equal to 10 decimals may differ.
 
     Examples
     --------
@@ -130,6 +146,15 @@ def weighted_mean(
     A mean is -inf if any value with a weight above 0 is. `is_exact` sums in a longer float and in
     the order of the cases, so that equal columns have
     means that are equal to the last bit.
+
+    Parameters
+    ----------
+    weights
+        How often each case counts, (b, n).
+    values
+        Values (n, m).
+    is_exact
+        Whether to sum in the order of the cases.
     """
     is_worst = np.isneginf(values)
     plain = np.where(is_worst, 0.0, values)
@@ -157,6 +182,15 @@ def weighted_quantile(
     """Return the quantile of each column of values (n, m), repeated by their weights.
 
     Linear between order statistics (type 7, as in R and numpy), of each resample (b, m).
+
+    Parameters
+    ----------
+    weights
+        How often each case counts, (b, n).
+    values
+        Values (n, m).
+    share
+        The quantile, 0 to 1.
     """
     columns = np.ascontiguousarray(weights.T, dtype=np.int32)
     position = (columns.sum(axis=0) - 1) * share

@@ -132,6 +132,17 @@ def rank_tables(
 
     Without `draws`, tables of the same cases share their resamples.
 
+    Parameters
+    ----------
+    tables
+        Tables of the same algorithms.
+    settings
+        Methods and rules.
+    draws
+        Resamples by name; None draws them with the settings' seed.
+    composite
+        The challenge's own score of a single table.
+
     Raises
     ------
     ValueError
@@ -263,6 +274,17 @@ def find_lead_changes(
     """Return, for the methods that rank means, the fewest cases that the lead depends on.
 
     Empty if several algorithms lead, or no other can draw level.
+
+    Parameters
+    ----------
+    table
+        The table.
+    merits
+        The table ready for ranking.
+    case_ranks
+        Ranks in each case, (n, m).
+    ranked
+        The algorithms by each method.
     """
     of_method = {RankMethod.MEAN: merits.values, RankMethod.RANK_MEAN: -case_ranks}
     changes = []

@@ -59,7 +59,15 @@ class CoveringIntervals:
 
 
 def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stability:
-    """Return the stability of the full ranks (m,) under resampled ranks (B, m)."""
+    """Return the stability of the full ranks (m,) under resampled ranks (B, m).
+
+    Parameters
+    ----------
+    full
+        The full ranks, (m,).
+    ranks
+        Ranks in each resample, (B, m).
+    """
     tau = kendall_tau_b(full, ranks)
     low, median, high = np.quantile(ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     is_first = ranks == ranks.min(axis=1, keepdims=True)
@@ -80,6 +88,13 @@ def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
 
 def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return tau-b of each row of ranks (B, m) with the full ones (m,); nan where all are equal.
+
+    Parameters
+    ----------
+    full
+        The full ranks, (m,).
+    ranks
+        Ranks in each resample, (B, m).
 
     Examples
     --------

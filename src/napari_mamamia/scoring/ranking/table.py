@@ -222,6 +222,13 @@ def is_larger_better(metric: str) -> bool | None:
 def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
     """Return a table without missing values, by the rule of the settings.
 
+    Parameters
+    ----------
+    table
+        The table.
+    settings
+        The rule for missing values.
+
     Raises
     ------
     ValueError

@@ -39,7 +39,21 @@ def classifier_page(
     source: str,
     cases: ClassifierCases,
 ) -> Page:
-    """Return the page of classifiers; it begins with `notes` as warnings."""
+    """Return the page of classifiers; it begins with `notes` as warnings.
+
+    Parameters
+    ----------
+    result
+        The numbers.
+    notes
+        Warnings at the beginning.
+    unit
+        "exam" or "case".
+    source
+        Name of the table.
+    cases
+        Labels and scores, for the curves.
+    """
     best = max(result.models, key=lambda model: (not np.isnan(model.auc), model.auc))
     sections = [
         PageSection("Models", (models_table(result),), _draw_curves(cases, result)),

@@ -54,6 +54,13 @@ def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
     """Create a group with at most this many processes and this much memory, swap included.
 
     It is removed at the end; its processes must have ended by then.
+
+    Parameters
+    ----------
+    processes
+        Largest number of processes.
+    memory_bytes
+        Largest memory, swap included.
     """
     group = _new_group(processes + _SLACK, memory_bytes)
     try:

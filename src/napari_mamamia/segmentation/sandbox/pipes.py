@@ -97,6 +97,21 @@ def verdict(
     """Return how the run ended and the reason in three parts.
 
     `largest` names the kind of memory with the largest use.
+
+    Parameters
+    ----------
+    ending
+        The limit that was exceeded; None if the process ended by itself.
+    events
+        Events of the runner.
+    code
+        Exit code of the process.
+    limits
+        The limits of the run.
+    wording
+        Nouns for the messages.
+    largest
+        The kind of memory with the largest use.
     """
     most = f" (mostly {largest})" if largest and ending is Ending.MEMORY else ""
     texts = {

@@ -184,6 +184,19 @@ def lay_out_module(
 
     The module's ``main`` is called with `order`, extended by the paths in the sandbox of the file
     (``given``) and of the output folder (``output``).
+
+    Parameters
+    ----------
+    module
+        The module's file.
+    given
+        The file to read.
+    order
+        The order for the module's ``main``.
+    work
+        An empty folder.
+    python
+        The Python to run it.
     """
     output = work / "output"
     output.mkdir(parents=True)

@@ -31,6 +31,13 @@ def challenge_facts(path: Path, case_id: str) -> str:
     are left out, in particular the patient's age, the response and the tumour's subtype. A key
     missing from the file is missing from the text.
 
+    Parameters
+    ----------
+    path
+        The patient info file.
+    case_id
+        The case, for messages.
+
     Raises
     ------
     FormatError

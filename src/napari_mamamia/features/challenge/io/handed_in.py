@@ -145,6 +145,13 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
     For a zip archive or a table it is that of the file, for a folder that of its list of names and
     checksums.
 
+    Parameters
+    ----------
+    path
+        A folder, a zip archive or a table.
+    limits
+        Limits of its size and number of files.
+
     Raises
     ------
     FormatError
@@ -159,6 +166,15 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
 @reads("a submission", "ask the team for a clean copy")
 def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> SealedFiles:
     """Copy a submission to the new folder `target`; a zip archive is unpacked.
+
+    Parameters
+    ----------
+    path
+        A folder, a zip archive or a table.
+    target
+        The new folder.
+    limits
+        Limits of its size and number of files.
 
     Raises
     ------
@@ -214,7 +230,15 @@ def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
 def find_handed_masks(
     folder: Path, case_ids: tuple[str, ...]
 ) -> tuple[MaskListing, tuple[str, ...]]:
-    """Return the masks of the given cases, and the names of the masks of other cases."""
+    """Return the masks of the given cases, and the names of the masks of other cases.
+
+    Parameters
+    ----------
+    folder
+        The folder with the content.
+    case_ids
+        The cases of the challenge.
+    """
     listing = list_masks(folder, case_ids)
     keys = {case_key(case_id) for case_id in case_ids}
     unknown = [

@@ -152,7 +152,19 @@ def _read_asked(path: Path) -> AskedRun:
 def seal_manifest(
     team: str, sealed: SealedFiles, contents: Contents, limits: tuple[float, int]
 ) -> Manifest:
-    """Return the manifest of an inspected copy; `limits` are seconds and bytes."""
+    """Return the manifest of an inspected copy; `limits` are seconds and bytes.
+
+    Parameters
+    ----------
+    team
+        The team.
+    sealed
+        The copy.
+    contents
+        The content of the copy.
+    limits
+        Seconds and bytes for a program.
+    """
     is_program = contents.kind is SubmissionKind.PROGRAM
     return Manifest(
         team,

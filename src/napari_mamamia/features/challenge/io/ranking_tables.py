@@ -120,6 +120,13 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
     Without `columns` it is dsc, value or score, or the only one besides the case. Errors as
     `read_value_tables`.
+
+    Parameters
+    ----------
+    path
+        The table.
+    columns
+        Names of the columns; () for the default.
     """
     headers = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
     besides = (optional("profile"), optional("status"))

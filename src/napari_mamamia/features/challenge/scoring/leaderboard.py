@@ -217,7 +217,17 @@ def _shorten_name(name: str) -> str:
 def make_matrix(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], note: str
 ) -> ReportTable:
-    """Return a square table with the same names for rows and columns."""
+    """Return a square table with the same names for rows and columns.
+
+    Parameters
+    ----------
+    title, note
+        Title of the table, and a note below it.
+    names
+        Names of the rows and columns.
+    cells
+        Texts by row and column.
+    """
     columns = (Column("", is_number=False), *(Column(_shorten_name(name)) for name in names))
     rows = tuple(Row((name, *row)) for name, row in zip(names, cells, strict=True))
     return ReportTable(title, columns, rows, (note,))

@@ -88,6 +88,13 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
 
     Missing values are last in their case; ``fets-2022-R`` replaces them by 0 (1000 where less is
     better).
+
+    Parameters
+    ----------
+    tables
+        Tables of the same algorithms, one for each site and metric.
+    rule
+        The published rule.
     """
     of_tables = [_mean_case_ranks(table, rule) for table in tables]
     if rule is SiteRule.BRATS:

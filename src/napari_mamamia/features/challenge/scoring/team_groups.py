@@ -37,6 +37,15 @@ def tabulate_groups(
     """Return a table of the groups of each variable, for the algorithm with index `at`.
 
     The groupings have their codes in the order of the counted cases.
+
+    Parameters
+    ----------
+    one
+        The ranking of a table.
+    at
+        Index of the algorithm.
+    groupings
+        Groups of the counted cases.
     """
     values = one.values[:, at]
     bounds = _find_bounds(one.table.metric)

@@ -107,6 +107,19 @@ def team_page(
 
     `links` lead from the leaderboard to all teams' pages, in the order of the board; `content` is
     None, or lacks the team, if it has no ranks.
+
+    Parameters
+    ----------
+    content
+        The content of the leaderboard; None without ranks.
+    name
+        The team.
+    details
+        Its attempts, groups and cases.
+    links
+        Pages of the teams, by team.
+    title
+        Title of the ranking.
     """
     answers, sections = list(details.answers), []
     if content is not None and name in content.ranking.tables[0].table.algorithms:
@@ -203,7 +216,7 @@ class _Place:
                 f"In 95 % of {n_draws:,} resamples of the cases its rank is {ends}; it is first in "
                 f"{100 * stable.first[at]:.0f} %."
             )
-            yield Answer("How sure", (sure,))
+            yield Answer("How certain", (sure,))
         others = [method for method in self.methods[1:] if method.ranks[at] != lead.ranks[at]]
         if others:
             texts = ", ".join(f"{other.ranks[at]:g} by {other.method.value}" for other in others)

@@ -108,6 +108,13 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     The reference must be complete: one invalid row, a repeated lesion or a lesion of a case that is
     not in the list makes the table invalid. A table with only a header has no lesion.
 
+    Parameters
+    ----------
+    path
+        The table.
+    cases
+        The list of cases.
+
     Raises
     ------
     FormatError
@@ -131,6 +138,13 @@ def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
 
     A row that cannot be read affects only itself: it is a failure with its number, and a box with
     edges of nan and score inf, so that a damaged row is never better than a wrong box.
+
+    Parameters
+    ----------
+    path
+        The table.
+    cases
+        The list of cases.
 
     Raises
     ------

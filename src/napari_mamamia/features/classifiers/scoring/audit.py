@@ -129,6 +129,19 @@ def audit(
     keeps a patient's rows in one fold. A column is also tested for whether it has a value, and a
     column of many texts by its letters and digits, since ids and dates consist of them; the order
     of the rows is a column too. A column is not tested against the target of its own name.
+
+    Parameters
+    ----------
+    columns
+        The columns to test.
+    targets
+        Name, and 0, 1 or nan of each row, of each target.
+    groups
+        The patients of the rows.
+    seed
+        Seed of the permutations and simulations.
+    n_permutations
+        Number of permutations of the joint test.
     """
     skipped: list[str] = []
     ready = [prepared for column in columns for prepared in _prepare_column(column, skipped)]
@@ -171,6 +184,15 @@ def duplicates(
     """Return the values that several rows share, "" left out.
 
     With `apart`, such as the part of a split, only values whose rows differ in it.
+
+    Parameters
+    ----------
+    kind
+        What the values are, such as "patient".
+    values
+        A value for each row.
+    apart
+        A second value for each row; None for none.
 
     Examples
     --------

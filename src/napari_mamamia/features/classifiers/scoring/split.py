@@ -67,6 +67,15 @@ def deal_patients(
     a stratum are assigned at random with `seed`. Source: L. R. Ford, D. R. Fulkerson, Flows in
     Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled rounding).
 
+    Parameters
+    ----------
+    columns
+        Strata in order of importance, a value for each patient.
+    parts
+        The parts and their shares.
+    seed
+        Seed of the assignment.
+
     Raises
     ------
     ValueError

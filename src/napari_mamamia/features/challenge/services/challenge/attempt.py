@@ -86,6 +86,15 @@ word with digits.
 def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
     r"""Return the last lines of a log without ids of cases and secrets.
 
+    Parameters
+    ----------
+    text
+        The log.
+    case_ids
+        Ids to replace.
+    n_lines
+        Number of lines to return.
+
     Examples
     --------
     >>> tail_of_log("start\nDUKE_001 failed: password=hunter2\n", ("DUKE_001",), 1)
@@ -112,7 +121,20 @@ def write_letter(
     case_ids: Sequence[str],
     n_lines: int,
 ) -> None:
-    """Write ``for_team/contract.csv`` and, for a program, ``for_team/log_tail.txt`` anew.
+    """Write ``for_team/contract.csv`` and, for a program, ``for_team/log_tail.txt``.
+
+    Parameters
+    ----------
+    folder
+        The attempt's folder.
+    log
+        The program's log, "" for other submissions.
+    breaches
+        Cases that violate the contract, with reasons.
+    case_ids
+        All cases, whose ids are replaced.
+    n_lines
+        Number of lines of the log.
 
     Raises
     ------
@@ -131,7 +153,7 @@ def write_letter(
 
 
 def write_contract(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """Write the table of contract violations anew; its columns are case and problem."""
+    """Write the table of contract violations: case and problem; replace an older one."""
     text = StringIO()
     write_csv([("case", "problem"), *rows], text)
     write_text_atomically(path, text.getvalue(), overwrite=True)
@@ -199,6 +221,17 @@ def evaluate(
     """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
 
     An interrupted run of the same submission is continued.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    folder
+        The attempt's folder, with the sealed copy.
+    manifest, contents
+        The manifest and the content of the copy.
+    settings
+        How programs are run and cases scored.
 
     Raises
     ------

@@ -107,6 +107,13 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 
     Each reference is read once. The clinical table is copied to ``clinical``.
 
+    Parameters
+    ----------
+    folder
+        A new or empty folder.
+    settings
+        Settings of the challenge.
+
     Raises
     ------
     CaseError

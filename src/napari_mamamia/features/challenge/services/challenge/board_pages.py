@@ -271,7 +271,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
         f"{describe_row(row).removeprefix(f'{team}: ')}."
         for board, row in rows
     ]
-    answers = [Answer("Handed in", tuple(texts))]
+    answers = [Answer("Submitted", tuple(texts))]
     sections = []
     model = dict(ranking.models).get(team)
     counted = model.segmentation.counted if model and model.segmentation else None

@@ -86,6 +86,15 @@ def merge_sites(
 ) -> MergedSites:
     """Merge the files of sites; write ``sites.json`` and ``site_heat_map.csv``.
 
+    Parameters
+    ----------
+    paths
+        The files of the sites.
+    out
+        Output folder.
+    existing
+        What to do with other results in `out`.
+
     Raises
     ------
     CaseError

@@ -49,6 +49,17 @@ def rank_team_responses(
 ) -> RankedResponses:
     """Return each team's last scored responses, ranked.
 
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    attempts
+        The displayed attempts with responses.
+    cohort
+        The clinical table.
+
     Raises
     ------
     FormatError

@@ -100,7 +100,17 @@ class ChallengeRanking:
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
-    """Return the leaderboard of the ledger's attempts; nothing is written."""
+    """Return the leaderboard of the ledger's attempts; nothing is written.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    out
+        Folder of the leaderboard, for relative paths.
+    """
     challenge = opened.challenge
     scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     if not scored:

@@ -133,6 +133,15 @@ def run_challenge(
 ) -> ChallengeRun:
     """Score the teams' submissions and record them in the ledger.
 
+    Parameters
+    ----------
+    folder
+        The challenge.
+    teams
+        Only these teams; () for all.
+    settings
+        How programs are run; None for the defaults.
+
     Raises
     ------
     CaseError

@@ -97,6 +97,21 @@ def evaluate_site(
     A case without a usable mask of a model counts as the worst. A case whose reference cannot be
     read, or exists twice, does not count for any model and is reported.
 
+    Parameters
+    ----------
+    reference
+        Folder of the reference masks.
+    predictions
+        Folders of the models' masks.
+    out
+        The file to write.
+    site
+        What is shared.
+    settings
+        Definitions of the scores.
+    overwrite
+        Whether to replace `out`.
+
     Raises
     ------
     CaseError
@@ -252,7 +267,15 @@ def _describe_site(
 def number_models(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]]
 ) -> list[SiteNumber]:
-    """Return the numbers of models over all cases, from the metrics (m, n) of each."""
+    """Return the numbers of models over all cases, from the metrics (m, n) of each.
+
+    Parameters
+    ----------
+    names
+        Names of the models.
+    values
+        Metrics (m, n) of m models and n cases, by name.
+    """
     numbers = []
     for metric, is_larger_better in METRICS:
         mean_ranks = _rank_cases(values[metric], is_larger_better).mean(axis=1)

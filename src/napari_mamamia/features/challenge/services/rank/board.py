@@ -189,7 +189,15 @@ def _as_number(value: float | None) -> float:
 
 
 def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
-    """Return the teams by one method, best first; those without a rank come last."""
+    """Return the teams by one method, best first; those without a rank come last.
+
+    Parameters
+    ----------
+    table
+        A table of the ranking.
+    method
+        Index of the method.
+    """
     return tuple(
         sorted(
             table.methods[method].algorithms,
@@ -199,7 +207,15 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
 
 
 def say_lead(table: BoardTable, method: int) -> str:
-    """Return a sentence on who leads by a method and how certain the lead is."""
+    """Return a sentence on who leads by a method and how certain the lead is.
+
+    Parameters
+    ----------
+    table
+        A table of the ranking.
+    method
+        Index of the method.
+    """
     teams = list_ranked(table, method)
     by = f"by {table.methods[method].name}"
     if len(teams) == 1:
@@ -232,6 +248,15 @@ def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int,
 
     The widest spread or the worst value comes first. Cases without a value of a team come before
     all others; equal values are sorted by the mean of the teams. `upwards` reverses the order.
+
+    Parameters
+    ----------
+    grid
+        Values by case and team.
+    by
+        A `CaseOrder`, or the name of a team.
+    upwards
+        Whether to reverse the order.
     """
     n = len(grid.cases)
     if by == CaseOrder.LISTED:

@@ -43,7 +43,17 @@ class RankSummary:
 def rank_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, overall: OverallRanking | None
 ) -> Content:
-    """Return the content of ``rank.json``: one table, or a list of them and the overall ranking."""
+    """Return the content of ``rank.json``: one table, or a list of them and the overall ranking.
+
+    Parameters
+    ----------
+    ranking
+        The ranking.
+    read
+        Its inputs.
+    sites, overall
+        Results over sites and over all tables; None without several.
+    """
     with_draws = read.draws is not None
     if not read.keys:
         return _table_content(ranking.tables[0], with_draws)
@@ -66,7 +76,19 @@ def rank_content(
 def details_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, notes: Sequence[str]
 ) -> Content:
-    """Return the content of ``rank_details.json``: settings, and the data of the figures."""
+    """Return the content of ``rank_details.json``: settings, and the data of the figures.
+
+    Parameters
+    ----------
+    ranking
+        The ranking.
+    read
+        Its inputs.
+    sites
+        Results over sites; None without them.
+    notes
+        Notes for the reader.
+    """
     return {
         "settings": _settings_content(ranking.settings, ranking.n_draws),
         "notes": list(notes),
@@ -163,7 +185,17 @@ def _table_content(one: TableRanking, with_draws: bool) -> Content:
 def methods_content(
     names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
 ) -> Content:
-    """Return ranks, scores and stability by method and name, for ``rank.json``."""
+    """Return ranks, scores and stability by method and name, for ``rank.json``.
+
+    Parameters
+    ----------
+    names
+        Names of the algorithms.
+    methods
+        The algorithms by each method.
+    with_draws
+        Whether to include the ranks of each resample.
+    """
     content: Content = {
         "methods": {method.method.value: _by_name(names, method.ranks) for method in methods},
         "scores": {method.method.value: _by_name(names, method.scores) for method in methods},

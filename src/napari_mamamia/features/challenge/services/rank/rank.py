@@ -113,6 +113,15 @@ def setting_parameters(
 def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
     """Write the five data files of a ranking.
 
+    Parameters
+    ----------
+    summary
+        The results.
+    read
+        The inputs.
+    overwrite
+        Whether to replace existing files.
+
     Raises
     ------
     SaveConflictError, SaveError

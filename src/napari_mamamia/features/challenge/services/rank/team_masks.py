@@ -12,6 +12,15 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
     The folder is, in this order: the one that the user set (`known`, by team); the one next to
     another team's folder, if both folders are named like their teams; that of a model of this name
     in `predictions`.
+
+    Parameters
+    ----------
+    team
+        The team.
+    known
+        Folders set by the user, by team.
+    predictions
+        Folder of the models of the data set; None without one.
     """
     if team in known:
         return known[team]

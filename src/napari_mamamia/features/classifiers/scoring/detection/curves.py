@@ -57,6 +57,13 @@ class Curve:
         """Return the sensitivity at some rates of false positives per case.
 
         At a jump it is the upper one; beyond the last point it is that of the last point.
+
+        Parameters
+        ----------
+        rates
+            False positives per case.
+        reading
+            How to read between two points.
         """
         return _read_curve(self.fp_per_case, self.sensitivity, rates, reading)
 
@@ -101,6 +108,17 @@ class Events:
 
         Only the lesions in `sought` (None: all) count. Lesions and boxes must have their risks;
         boxes without scores share one threshold.
+
+        Parameters
+        ----------
+        matches
+            The result of matching.
+        lesions, boxes
+            Lesions and boxes with their risks.
+        n_cases
+            Number of cases.
+        sought
+            Which lesions count; None for all.
         """
         sought = np.ones(lesions.cases.size, dtype=np.bool_) if sought is None else sought
         places = np.flatnonzero(matches.found_by >= 0)
@@ -139,6 +157,15 @@ class Events:
         """Return the scores of some kinds for each row of `weights` (b, cases): (b, kinds).
 
         Weights are how often each case counts.
+
+        Parameters
+        ----------
+        kinds
+            The kinds of curves.
+        weights
+            How often each case counts, (b, cases).
+        reading
+            How to read between two points.
         """
         return self.sums(self.bends).scores(kinds, weights, reading)
 

@@ -56,6 +56,13 @@ def score_detection(
 
     A lesion or box without a given risk has that of its size. Scores are nan, with a reason, if
     boxes have no scores or there is no lesion; without a true positive they are 0.
+
+    Parameters
+    ----------
+    data
+        Lesions and predicted boxes of all cases.
+    settings
+        Definitions; None for the defaults.
     """
     settings = settings or DetectionSettings()
     report_progress(0, 5, _TEXT)
@@ -212,6 +219,15 @@ def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Nu
 
     The lowest is 0, or below all scores if some are negative. A box that could not be read counts
     against the prediction: the highest score for a case without a lesion, none with one.
+
+    Parameters
+    ----------
+    data
+        Lesions and predicted boxes of all cases.
+    rule
+        How the scores of boxes are combined.
+    label
+        1 for a case with a lesion, else 0.
     """
     boxes = data.boxes
     usable = np.isfinite(boxes.scores)

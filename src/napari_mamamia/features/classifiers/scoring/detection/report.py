@@ -55,6 +55,21 @@ def write_detection_page(
 ) -> Path:
     """Write the page of a model: ``report.html`` and the folder ``figures`` in `out`.
 
+    Parameters
+    ----------
+    result
+        The numbers.
+    name
+        Name of the model.
+    out
+        Output folder.
+    failures, warnings
+        Failures and notes to list.
+    overwrite
+        Whether to replace existing files.
+    draw
+        Draws the figures; for tests.
+
     Raises
     ------
     SaveConflictError

@@ -139,6 +139,13 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     never scores better than a bad one: its lesions are missed, and at every threshold it has as
     many false positives as the largest number of boxes of any other case, at least one.
 
+    Parameters
+    ----------
+    masks
+        The folders.
+    matching
+        The matching rule, which decides the kind of overlap.
+
     Raises
     ------
     FormatError
