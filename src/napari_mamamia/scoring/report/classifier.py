@@ -269,7 +269,7 @@ def _group_tables(result: ClassifierResult) -> Iterator[ReportTable]:
 def _draw_curves(cases: ClassifierCases, result: ClassifierResult) -> tuple[ReportFigure, ...]:
     if not 0 < result.n_positive < result.n:
         return ()
-    order = sorted(range(len(result.models)), key=lambda place: -result.models[model_index].auc)
+    order = sorted(range(len(result.models)), key=lambda index: -result.models[index].auc)
     curves = []
     for model_index in order[:_DRAWN]:
         points = SortedCases.of(cases.label, cases.scores[model_index]).points()
