@@ -231,10 +231,7 @@ class StudyView(QWidget):
         steps = tr(" – or ").join([_CLICK] * bool(remedies) + [_TICK] * can_tick)
         advice = tr("Here: {steps}", steps=steps) if steps else ""
         self._offer_remedies(remedies, choice)
-        where = tr(" in {place}", place=choice.found.place)  # stands above
-        messages = dict.fromkeys(
-            text.replace(where, "") for text in (choice.problem, *wrong, advice) if text
-        )
+        messages = dict.fromkeys(filter(None, (choice.problem, *wrong, advice)))
         self.problem.setText("\n".join(map(sentence, messages)))
         self.problem.setVisible(bool(messages))
 
