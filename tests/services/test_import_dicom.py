@@ -204,7 +204,7 @@ def test_the_record_says_which_moments_of_the_phases_the_headers_tell(tmp_path):
     infos = tmp_path / "out" / "patient_info_files"
     a, b = (json.loads((infos / f"{n}.json").read_text())["import"]["timing"] for n in "AB")
     assert (a["centres_s"], a["centres_are"]) == ([40, 3640, 7240], "FrameReferenceDateTime")
-    assert (b["centres_s"], b["centres_are"]) == (None, "unknown: no element tells it")
+    assert (b["centres_s"], b["centres_are"]) == (None, "unknown: no element gives it")
     assert a["times_are"] == b["times_are"] == "start of each phase"
 
 
