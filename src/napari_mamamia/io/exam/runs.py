@@ -45,7 +45,7 @@ _NEVER: Final = (
 
 
 _UNCLEAR: Final = (
-    "the pixels do not show clearly whether and when contrast comes, so all phases were kept, the "
+    "it is not clear from the pixels whether and when contrast comes, so all phases were kept, the "
     "first one as the scan before contrast: check them; at most "
 )
 
