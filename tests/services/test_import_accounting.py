@@ -190,9 +190,9 @@ def test_zips_that_are_cut_inside_or_beside_are_told_as_what_they_are(tmp_path):
             MamamiaError, match=r"exam\.zip is a zip, and zips inside a folder are not"
         ):
             imported(source, tmp_path / "out")
-        with pytest.raises(MamamiaError, match=f"MR images in {source}, got"):
+        with pytest.raises(MamamiaError, match=f"MR images in {source}, but"):
             look_at_source(source)
-    with pytest.raises(MamamiaError, match="one DICOM file: choose the folder"):
+    with pytest.raises(MamamiaError, match="one DICOM file: choose its folder"):
         imported(next((tmp_path / "in").iterdir()), tmp_path / "out")
     shutil.copy(whole, tmp_path / "in" / "other.zip")
     (study,) = look_into(tmp_path / "in")

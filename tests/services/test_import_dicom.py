@@ -295,7 +295,10 @@ def test_a_file_that_is_cut_is_told_with_its_headers(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     file = tmp_path / "in" / "IM_2_001.dcm"
     file.write_bytes(file.read_bytes()[:-50])
-    with pytest.raises(CaseError, match=r"640 bytes.*IM_2_001\.dcm, but the file has 590 after it"):
+    with pytest.raises(
+        CaseError,
+        match=r"640 bytes.*IM_2_001\.dcm, as its header says, but the file has 590 after it",
+    ):
         imported(tmp_path / "in", tmp_path / "out")
 
 

@@ -304,8 +304,7 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
         f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which is only read: choose another "
         "folder.",
         f"{tmp_path / 'file'} is a file, not a folder: choose another folder.",
-        f"{tmp_path / 'raw'} is a nnU-Net raw, to which no case can be added: choose another "
-        "folder.",
+        f"{tmp_path / 'raw'} is a nnU-Net raw, which takes no further case: choose another folder.",
         "",
         "",
         "Choose the data set to import into.",

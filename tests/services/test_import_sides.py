@@ -191,7 +191,7 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
         (other_side(RescaleSlope="0.5"), "same scaling .* no RescaleSlope and RescaleSlope"),
         (
             other_side(ImagePositionPatient=lambda _, z: [-60.0 - 2.5 * z, -20.0, 30.0]),
-            "one spacing",
+            "same spacing",
         ),
     ],
 )

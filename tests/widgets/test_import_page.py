@@ -772,7 +772,7 @@ def test_a_folder_that_cannot_take_a_case_stops_the_import(qtbot, dock, imports,
     imports.target_problem = "/x is not writable: choose another folder."
     page.form.target.setText("/x")
     settle(qtbot, dock)
-    assert "may not be written to" in page.form.target_state.text()
+    assert "is not writable" in page.form.target_state.text()
     assert not page.start.isEnabled()
 
 
