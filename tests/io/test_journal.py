@@ -128,7 +128,7 @@ def test_cut_anywhere_all_whole_records_before_the_cut_are_read(small, tmp_path)
         assert comparable(contents.records) == whole[:n_whole], length
         is_torn = length > 0 and length not in ends
         assert (contents.damage is not None) == is_torn, length
-        assert contents.damage is None or contents.damage.reason == "it is not whole"
+        assert contents.damage is None or contents.damage.reason == "it is incomplete"
 
 
 def test_a_flipped_bit_in_any_byte_loses_that_record_and_those_after_it_only(small, tmp_path):
@@ -152,7 +152,7 @@ def test_damage_in_the_middle_is_told_with_numbers(path):
     path.write_bytes(b"".join(lines))
     damage = read_journal(path).damage
     assert (damage.record, damage.start) == (3, len(lines[0] + lines[1]))
-    assert damage.text == f"record 3 (byte {damage.start}): its checksum does not fit"
+    assert damage.text == f"record 3 (byte {damage.start}): its checksum does not match"
 
 
 def test_a_torn_last_record_is_cut_off_before_the_next_is_written(path):

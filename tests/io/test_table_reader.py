@@ -286,9 +286,9 @@ def test_all_cells_of_a_column_tell_what_a_comma_means(cells, style):
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (("1,234", "2,345", "3"), "decimal comma or one of thousands"),
+        (("1,234", "2,345", "3"), "decimal comma or a comma between thousands"),
         (("46.1%", "0.5", "50%"), "row 2 has '46.1%' and row 3 '0.5'"),
-        (("83.2", "76", "91"), "its values reach from 76 to 91"),
+        (("83.2", "76", "91"), "its values range from 76 to 91"),
     ],
 )
 def test_a_column_that_can_mean_two_things_is_refused_by_its_name(tmp_path, column, said):

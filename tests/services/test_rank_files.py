@@ -149,7 +149,7 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,inf\n", "column A, row 2 .* got 'inf'"),
         ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
         ("case,A\nc1,1_000\n", "got '1_000'"),
-        ('case,A\nc1,"1,000"\n', "may have a decimal comma or one of thousands"),
+        ('case,A\nc1,"1,000"\n', "may have a decimal comma or a comma between thousands"),
         ("case,A\n,1\n", "name of a case in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
         ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
