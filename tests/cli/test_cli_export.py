@@ -86,7 +86,7 @@ def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
     done = mamamia("export", "--masks", expert, "--out", out, "--no-quality")
     assert done.exit_code == 0, done.output
     assert "NOT searched for the patient's name" in done.stdout
-    assert "searched for 1 text(s) of the volumes' headers and JSON files: none" in done.stdout
+    assert "searched for 1 text of the volumes' headers and JSON files: none" in done.stdout
     assert "the case id is also the PatientID of a JSON file" in done.stdout
     assert "NOT searched" in " ".join(json.loads((out / "manifest.json").read_text())["notes"])
     assert "NOT searched" in mamamia("verify", out).stdout

@@ -244,10 +244,10 @@ def test_how_many_files_say_that_the_identity_was_removed_is_said(bundle, tmp_pa
     (tmp_path / "study/more.zip").write_bytes(zipped(b"DICOM"))
     code, said = verify(bundle, tmp_path / "study")
     assert code == 0, said
-    assert "note: 1 file(s) of the source are neither DICOM nor volumes" in said
+    assert "note: 1 file of the source not read, neither DICOM nor volumes" in said
     if n_removed:
-        assert "2 of 2 DICOM file(s) of the source say that" in said
+        assert "2 of 2 DICOM files of the source state that" in said
         assert "Nothing to search for" in said
     else:
         assert "identity was removed" not in said
-        assert "Searched for 4 name(s), number(s), date(s) and UID(s) of the source: none" in said
+        assert "Searched for 4 identifiers (names, numbers, dates, UIDs) of the source: none" in said

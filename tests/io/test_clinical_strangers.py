@@ -171,7 +171,11 @@ def test_an_ods_file_shows_its_hidden_sheets_rows_and_zeros_alike(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ids", "said"), [("12", "zeros before numbers were lost"), ("XY", "such as 'X', those of the data set such as")]
+    ("ids", "said"),
+    [
+        ("12", "zeros before numbers were lost"),
+        ("XY", "such as 'X', those of the data set such as"),
+    ],
 )
 def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path, ids, said):
     for number, folder in enumerate(sorted((small_data_set / "images").iterdir()), 1):

@@ -182,7 +182,7 @@ def test_several_readers_are_kept_apart_by_name(opened, expert, tmp_path):
 def test_names_that_collide_are_refused_before_anything_is_written(opened, expert, tmp_path):
     other = tmp_path / "Expert"
     save_mask(other / "A_1.nii.gz", blob())
-    with pytest.raises(CaseError, match=r"'expert' and 'Expert': name each set"):
+    with pytest.raises(CaseError, match=r"'expert' and 'Expert': rename one set"):
         export(opened, tmp_path / "out", expert, other)
     with pytest.raises(CaseError, match="'majority' and 'majority'"):
         export(

@@ -112,7 +112,7 @@ def test_a_mask_that_was_moved_is_named_even_if_the_checksum_was_mended(bundle):
     moved = with_affine(bundle / name, lambda affine: affine.__setitem__((0, 3), 3.0))
     replace_and_admit(bundle, name, moved)
     assert problems(bundle) == (
-        "A_1.nii.gz: it lies up to 3.00 mm from the image's place in the manifest",
+        "A_1.nii.gz: it lies up to 3.00 mm from the image's grid in the manifest",
     )
 
 

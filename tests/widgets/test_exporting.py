@@ -94,7 +94,7 @@ def test_the_masks_of_the_workspace_are_offered_readers_first(page):
     ]
     assert [chosen.title for chosen in page.chosen()] == ["refined by Ana"]
     assert page.out.text().endswith("refined-Ana")
-    assert "1 mask(s) as ID.nii.gz" in page.what.text()
+    assert "1 mask as ID.nii.gz" in page.what.text()
     assert "SHA-256" in page.what.text()
 
 
@@ -155,7 +155,7 @@ def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):
     options.with_images.click()
     options.fuse.setCurrentIndex(1)
     assert "masks/NAME/ID.nii.gz" in page.what.text()
-    assert "harmonised/: the same turned to RAS" in page.what.text()
+    assert "harmonised/: the same in RAS orientation" in page.what.text()
     assert "majority of the 2 chosen" in page.what.text()
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
@@ -207,7 +207,7 @@ def test_masks_that_failed_are_named(qtbot, exporting, page, tmp_path):
 def test_a_bundle_that_is_not_sound_is_said_loudly(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "rotten")
     page.start.click()
-    qtbot.waitUntil(lambda: "NOT sound" in page.result.text())
+    qtbot.waitUntil(lambda: "NOT verified" in page.result.text())
     assert "not sound" in exporting.header.message.text()
 
 
