@@ -37,7 +37,7 @@ def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
         "export", "--masks", expert, "--out", out, "--harmonise", "ras", *formats, "--with-images"
     )
     assert done.exit_code == 0, done.output
-    assert "3 mask(s) saved and verified" in done.stdout
+    assert "3 masks saved and verified" in done.stdout
     assert "Quality: 3 green, 0 amber, 0 red" in done.stdout
     assert (out / "harmonised/images/B_1/B_1_0003.nii.gz").exists()
     assert (out / "challenge/submission.zip").exists()
@@ -71,7 +71,7 @@ def test_a_case_that_cannot_be_exported_exits_with_3(mamamia, expert, tmp_path):
 
 
 def test_names_that_collide_are_an_error_of_ours(mamamia, expert, tmp_path):
-    with pytest.raises(CaseError, match="name each set"):
+    with pytest.raises(CaseError, match="rename one set"):
         mamamia("export", "--masks", expert, "--masks", expert, "--out", tmp_path / "out")
     with pytest.raises(CaseError, match="expected NAME=PATH"):
         mamamia("export", "--masks", "=", "--out", tmp_path / "out")

@@ -207,7 +207,7 @@ def hide(bundle, files):
 def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, source):
     code, said = verify(bundle, source)
     assert code == 0, said
-    assert "1 of 12 DICOM file(s) of the source say that the patient's identity was removed" in said
+    assert "1 of 12 DICOM files of the source state that the patient's identity was removed" in said
     assert "the 11 other(s) do not" in said
     assert "of the source: none" in said
 

@@ -196,7 +196,7 @@ def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_tha
     ):
         told = telling_in((), (path,), own_day=own_day)
         assert {one.element for one in told.identifiers} == elements
-        assert any("of the day of this export" in note for note in told.notes) == (
+        assert any("the date of this export" in note for note in told.notes) == (
             own_day == "20190304"
         )
 
