@@ -44,7 +44,7 @@ def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
     assert (out / "nnunet/Dataset501_mydataset/dataset.json").exists()
     sound = mamamia("verify", out)
     assert sound.exit_code == 0
-    assert "all as the manifest says" in sound.stdout
+    assert "all match the manifest" in sound.stdout
     (out / "A_1.json").write_text("{}")
     damaged = mamamia("verify", out)
     assert damaged.exit_code == 3

@@ -84,7 +84,7 @@ def saved_journal(small_data_set, tmp_path):
     ("change", "n_strokes", "said"),
     [
         ("removed", 1, "1 record before it is missing"),
-        ("doubled", 3, "it stands there twice"),
+        ("doubled", 3, "it is a duplicate"),
         ("damaged", 1, "its checksum does not match"),
     ],
 )

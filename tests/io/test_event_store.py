@@ -163,7 +163,7 @@ def test_only_what_is_new_is_read_again(tmp_path):
     (problem,) = read_events(tmp_path, known=grown).problems
     assert problem.text == "events that were read before and are missing now: 2"
     shutil.rmtree(tmp_path / "Ben")
-    assert "is gone" in read_events(tmp_path, known=log).problems[0].text
+    assert "is missing now" in read_events(tmp_path, known=log).problems[0].text
 
 
 def test_a_link_is_neither_read_nor_written_through(tmp_path):

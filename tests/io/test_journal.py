@@ -216,7 +216,7 @@ def test_on_a_full_disk_steps_wait_and_are_written_when_there_is_room(path, monk
     journal.write(step(2))
     journal.write(Turn.UNDO)
     assert journal.waiting == 2
-    assert "NOT recorded: No space left on device; 2 record(s) wait" in journal.problem
+    assert "NOT recorded: No space left on device; 2 records in memory only" in journal.problem
     assert len(read_journal(path).records) == 2  # no half record
     assert journal.read_back(2).same_bits(step(2).difference)
     is_full = False
@@ -240,7 +240,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_tried_again(path, monkeypat
     journal = Journal(path)
     journal.begin(opened())
     journal.write(step(1))
-    assert "Read-only file system; 2 record(s) wait" in journal.problem
+    assert "Read-only file system; 2 records in memory only" in journal.problem
     is_read_only = False
     journal.retry()
     assert journal.problem == ""
@@ -279,7 +279,7 @@ def test_a_step_whose_record_was_damaged_meanwhile_is_not_read_back(path):
     journal.write(step(1))
     content = path.read_bytes()
     path.write_bytes(content.replace(b"erase 1", b"erase 7"))
-    with pytest.raises(FormatError, match="cannot be undone; your mask is as it was"):
+    with pytest.raises(FormatError, match="cannot be undone; your mask is unchanged"):
         journal.read_back(1)
     journal.close()
 

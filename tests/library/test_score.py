@@ -163,7 +163,7 @@ def test_what_only_files_have_is_refused_for_masks_in_memory(data_set):
         _score(mask, mask, images=data_set)
     with pytest.raises(mm.ArgumentError, match="since distances are in mm"):
         _score(mask.array, mask.array)
-    with pytest.raises(mm.ArgumentError, match="choose the threshold yourself"):
+    with pytest.raises(mm.ArgumentError, match="apply a threshold to probabilities yourself"):
         _score(mask.array * 0.3, mask.array, grid=mask.grid)
     with pytest.raises(mm.GridMismatchError, match=r"pass mask\.T"):
         _score(mask, mask.array.T, grid=mask.grid)

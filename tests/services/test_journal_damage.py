@@ -131,7 +131,7 @@ def test_a_record_that_stands_there_twice_is_noticed_and_done_once(work, case, r
     _, _, lines, masks = work
     again = Reopened(work, case, b"".join(lines[:record] + lines[record - 1 :]))
     assert (again.labels == masks[5]).all()
-    assert "it stands there twice" in again.notes
+    assert "it is a duplicate" in again.notes
     assert "no record is lost" in again.notes
 
 
