@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import MamamiaError, list_remedies, refusal_text
+from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
 from napari_mamamia.core.features import (
     Command,
     list_features,
@@ -57,7 +57,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         ),
         Command(
             "check-computer",
-            "napari_mamamia.cli.submitting:check_computer",
+            "napari_mamamia.cli.checking:check_computer",
             "Check this computer: hardware, extras, isolation, and models with known results.",
         ),
     ),
@@ -74,6 +74,11 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "cases",
             "napari_mamamia.cli.viewing:cases",
             "List the cases of a data set with their masks and problems.",
+        ),
+        Command(
+            "layouts",
+            "napari_mamamia.cli.viewing:layouts",
+            "List the data-set layouts that are known, or propose one for a folder.",
         ),
         Command(
             "clinical",
@@ -116,11 +121,6 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "OUT/measures.csv.",
         ),
         Command(
-            "review",
-            "napari_mamamia.cli.review.commands:app",
-            "Review a study with several readers on one shared folder, without a server.",
-        ),
-        Command(
             "findings",
             "napari_mamamia.cli.exporting:findings",
             "Write the findings of readers on page Findings: OUT/findings.csv (.parquet).",
@@ -156,52 +156,6 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "score-pcr",
             "napari_mamamia.cli.scoring:score_pcr",
             "Score predicted response (pCR) against the clinical table: writes OUT/summary.json.",
-        ),
-        Command(
-            "score-classifier",
-            "napari_mamamia.cli.classifier:score_classifier",
-            "Score classifiers: AUC, operating points, comparisons of models and with a reader.",
-        ),
-        Command(
-            "rank",
-            "napari_mamamia.cli.ranking:rank",
-            "Rank algorithms by every method, with stability: OUT/rank.json, OUT/ranks.csv.",
-        ),
-        Command(
-            "score-detection",
-            "napari_mamamia.cli.detection:score_detection",
-            "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
-        ),
-        Command(
-            "stack",
-            "napari_mamamia.cli.classifier:stack",
-            "Stack several models' scores into one, with and without a reader, by nested "
-            "cross-validation.",
-        ),
-        Command(
-            "audit",
-            "napari_mamamia.cli.classifier:audit",
-            "Find metadata of a table that leaks the label or the split.",
-        ),
-        Command(
-            "split",
-            "napari_mamamia.cli.classifier:split",
-            "Split the patients of a table, with every stratum within one patient of its share.",
-        ),
-        Command(
-            "run-submission",
-            "napari_mamamia.cli.submitting:run_submission",
-            "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",
-        ),
-        Command(
-            "site",
-            "napari_mamamia.cli.sites:app",
-            "Federated evaluation: sites share scores only.",
-        ),
-        Command(
-            "challenge",
-            "napari_mamamia.cli.challenge:app",
-            "Run a challenge in a folder, from its frozen list to its proof.",
         ),
     ),
 }
@@ -306,7 +260,8 @@ def main() -> None:
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", 1)
+        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
 

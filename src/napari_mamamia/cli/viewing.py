@@ -13,6 +13,7 @@ from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -61,19 +62,58 @@ def demo(
 def cases(
     data_set: DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that is known of each case as JSON.")
+    ] = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
+    keep_layout: Annotated[
+        bool,
+        typer.Option(
+            "--keep-layout",
+            help="With --layout: describe the data set so from now on, in DATASET.layout.toml "
+            "beside it.",
+        ),
+    ] = False,
 ) -> None:
     """List the cases of a data set with their masks and problems."""
     from napari_mamamia.services.case.data_set import case_rows
+    from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
 
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     rows = case_rows(opened)
-    if as_csv:
+    if keep_layout:
+        print(f"Layout: {keep_layout_of(data_set, layout)}", file=sys.stderr)
+    if as_json:
+        print(describe_data_set(opened))
+    elif as_csv:
         print_case_csv(rows)
     else:
         print_case_table(rows, opened)
     if any(row.files.problems for row in rows):
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+def layouts(
+    propose: Annotated[
+        Path | None,
+        typer.Option(
+            "--propose",
+            metavar="FOLDER",
+            help="Print a layout for this folder, from the names in it, to be corrected and used.",
+        ),
+    ] = None,
+) -> None:
+    """List the data-set layouts that are known, or propose one for a folder."""
+    from napari_mamamia.io.layouts.known import list_layouts
+    from napari_mamamia.io.layouts.propose import propose_layout
+    from napari_mamamia.io.layouts.tree import list_tree
+
+    if propose is not None:
+        print(propose_layout(list_tree(propose)), end="")
+    else:
+        for layout in list_layouts():
+            print(f"{layout.name:24}{layout.title}")
 
 
 def view(
@@ -156,7 +196,7 @@ def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
     """Return the arguments of the window for a data set."""
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 
     layout = find_data_set(data_set)
@@ -173,9 +213,9 @@ def _name_data_set(
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
     """Return the arguments of the window for a review study; the reader must belong to it."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.look import find_person, load_state
 
     store = FolderStore(study, review_folder())
     asked = {"MAMAMIA_STUDY": str(study.absolute())}

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.table import (
@@ -158,7 +158,8 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
         if missing:
             raise FormatError(
                 f"expected the fixed column {missing[0]!r} in row {index + 1}, found "
-                f"{', '.join(map(repr, header.names.values()))}: correct its name"
+                f"{', '.join(map(repr, header.names.values()))}: correct its name",
+                remedies=[Remedy("columns", ("FILE",))],
             )
         return header
     return None
