@@ -112,7 +112,7 @@ class DataSet:
     """A folder (or file) of cases that follows one layout. It is only read.
 
     `layout` names the layout file if `kind` is PATTERN. `others` are files that are not phases,
-    with their role; `leftover` matched nothing; `refused` cannot be read as images, with the reason.
+    with their role; `leftover` matched nothing; `refused` are unreadable images with the reason.
     """
 
     root: Path
