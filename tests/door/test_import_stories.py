@@ -291,7 +291,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
 ):
     pe, _, _ = make_seg(small_data_set, tmp_path / "VOI_PE_thresh70.dcm")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 34, times=2)
     ready = "result = panel.session.case_id == 'A_1' and panel.kinetics.case.case is not None"

@@ -245,7 +245,7 @@ def test_a_case_that_is_there_is_not_overwritten_unasked(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     imported(tmp_path / "in", tmp_path / "out", "P1")
     before = (tmp_path / "out/images/P1/P1_0000.nii.gz").stat().st_mtime_ns
-    with pytest.raises(SaveConflictError, match="pass over finished cases"):
+    with pytest.raises(SaveConflictError, match="skip finished cases"):
         imported(tmp_path / "in", tmp_path / "out", "p1")
     assert (tmp_path / "out/images/P1/P1_0000.nii.gz").stat().st_mtime_ns == before
 
