@@ -189,7 +189,7 @@ def _volumes_of(part: Part) -> list[Volume]:
 
 
 def _lacks_contrast(gone: Sequence[Slice], first: Sequence[Slice], looks: Looks) -> bool:
-    starts = [one[0].clocks.get(Clock.ACQUISITION_TIME) for one in (gone, first)]
+    starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in (gone, first)]
     if starts[0] is None or starts[1] is None:
         return looks.contrast(gone, first) is Contrast.CAME
     if starts[0] >= starts[1]:
@@ -210,8 +210,8 @@ def _require_one_injection(
     looks: Looks,
     name: str,
 ) -> None:
-    told = (stack[0].header.contrast_start_s for stack in stacks)
-    starts = {start for start in told if start is not None}
+    all_starts = (stack[0].header.contrast_start_s for stack in stacks)
+    starts = {start for start in all_starts if start is not None}
     if len(starts) > 1:
         raise CaseError(
             f"expected one injection in {name}, but its phases have {len(starts)} injection times "
