@@ -41,7 +41,7 @@ _COUNTING: Final = (
 """Clocks that may number the phases of a series without whole stacks, the most reliable first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """The images of one series that are one kind of image: by place, or the reason why not.
 

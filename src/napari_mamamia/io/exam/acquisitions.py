@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside, use_clock
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
@@ -250,7 +250,7 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
         "processed "
         f"{of} has {len(theirs)}: leave out the copies",
-        remedies=[way for some in reversed(both) for way in leave_out(some, both[0] + both[1])],
+        remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 
 
@@ -301,7 +301,7 @@ def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part
     originals, left_out = [], []
     for part, volumes in zip(parts, by_part, strict=True):
         computed = [volume for volume in volumes if _is_difference(volume, ordered, looks)]
-        rest = [volume for volume in volumes if not any(volume is other for other in computed)]
+        rest = [volume for volume in volumes if volume not in computed]
         if rest:
             originals.append(_select_volumes(part, rest, volumes))
         if computed:
@@ -342,11 +342,8 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
-    remedies = [
-        remedy
-        for index in range(max(map(len, moments)))
-        for remedy in leave_out(_all_but(index, moments), every)
-    ]
+    copies = (_all_but(index, moments) for index in range(max(map(len, moments))))
+    remedies = leave_out_each(copies, every)
     remedies += map(use_clock, [Clock.SERIES] if is_no_clock else apart)
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
@@ -407,7 +404,7 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
-    remedies = [remedy for some in sets for remedy in leave_out(some, every)]
+    remedies = leave_out_each(sets, every)
     remedies += map(use_clock, apart)
     if apart:
         remedies.append(use_series(every))

@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.acquisitions import (
@@ -75,9 +75,7 @@ def candidates_of(
     """
     chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
-    fitting = _find_fitting_parts(
-        [part for part in chosen if not any(part is other for other in by_role)]
-    )
+    fitting = _find_fitting_parts([part for part in chosen if part not in by_role])
     series = {part.header.series_uid for part in (*fitting, *by_role)}
     named = by_role + [
         part
@@ -85,11 +83,9 @@ def candidates_of(
         if part.header.series_uid not in series
         and selection.names_series(part.header.series_number)
     ]
-    counted = [part for part in chosen if any(part is other for other in (*fitting, *named))]
+    counted = [part for part in chosen if part in fitting or part in named]
     left_out = tuple(
-        LeftOut(part, part.role, part.kind.evidence)
-        for part in chosen
-        if not any(part is other for other in counted)
+        LeftOut(part, part.role, part.kind.evidence) for part in chosen if part not in counted
     )
     return Candidates(tuple(counted), left_out, unwanted, _describe_odd_parts(named))
 
@@ -100,7 +96,7 @@ def _split_parts(
     """Return the parts that the user's selection keeps, and the others; phases may split a part."""
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
-        return chosen, tuple(part for part in parts if not any(part is other for other in chosen))
+        return chosen, tuple(part for part in parts if part not in chosen)
     used_parts: list[Part] = []
     gone: list[Part] = []
     for part in parts:
@@ -214,7 +210,7 @@ def _list_left_out(
     return [
         LeftOut(part, role, evidence)
         for acquisition in all_of
-        if not any(acquisition is other for other in kept)
+        if acquisition not in kept
         for part in acquisition.parts
     ]
 
@@ -297,19 +293,15 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
     """Refuse phases some of which are derived, because they may be computed from the others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
-        others = [part for part in chosen.parts if not any(part is derived for derived in parts)]
+        others = [part for part in chosen.parts if part not in parts]
         every = [volume.stack for volume in chosen.volumes]
-        remedies = [
-            remedy
-            for some in (parts, others)
-            for remedy in leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
-        ]
+        groups = ([v.stack for v in Acquisition(tuple(some)).volumes] for some in (parts, others))
         raise CaseError(
             f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so the first may be "
             "computed from "
             "the second: leave out the wrong one, or use both",
-            remedies=[*remedies, use_series(every)],
+            remedies=[*leave_out_each(groups, every), use_series(every)],
         )
 
 
@@ -321,7 +313,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
     volumes = chosen.volumes
     for what, fact in _FACTS.items():
         bare = [v for v in volumes if any(getattr(p.sequence, fact) is None for p in v.stack)]
-        others = [v for v in volumes if not any(v is other for other in bare)]
+        others = [v for v in volumes if v not in bare]
         if not bare or not others:
             continue
         every = [volume.stack for volume in volumes]
@@ -357,9 +349,7 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     fast = [
         part for part in chosen.parts if part.n_times > 4 and _is_ultrafast(Acquisition((part,)))
     ]
-    rest = Acquisition(
-        tuple(p for p in chosen.parts if not any(p is acquisition for acquisition in fast))
-    )
+    rest = Acquisition(tuple(part for part in chosen.parts if part not in fast))
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.pixels import read_plane, sample_planes
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.volumes.inflate import crc32_of
 
@@ -142,11 +142,7 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
         "copy the exam from the scanner again, leave out the wrong phase, "
         "or use all phases as they are",
         remedies=[
-            *(
-                remedy
-                for gone in _find_suspects(pairs)
-                for remedy in leave_out([stacks[k] for k in gone], stacks)
-            ),
+            *leave_out_each(([stacks[k] for k in gone] for gone in _find_suspects(pairs)), stacks),
             use_series(stacks),
         ],
     )

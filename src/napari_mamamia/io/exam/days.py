@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice, zone_of
 from napari_mamamia.io.dicom.times import DAY_S
 from napari_mamamia.io.dicom.trust import span_text
@@ -79,10 +79,7 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
         "exams. If they are of one exam, choose the series, and the time of day is used without "
         "the "
         "date; else leave out the other exam",
-        remedies=[
-            use_series(stacks),
-            *(remedy for day in days for remedy in leave_out(by_day[day], stacks)),
-        ],
+        remedies=[use_series(stacks), *leave_out_each(map(by_day.__getitem__, days), stacks)],
     )
 
 
