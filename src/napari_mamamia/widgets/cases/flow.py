@@ -109,7 +109,7 @@ class CasesFlow(WindowPart):
             "{n_rows} case(s){troubled} · {kind}",
             n_rows=len(rows),
             troubled=troubled,
-            kind=opened.data_set.kind,
+            kind=opened.data_set.layout or opened.data_set.kind,
         )
         summary += "".join(
             tr("\nClinical table: {note}", note=note) for note in opened.clinical_notes
