@@ -86,7 +86,7 @@ def _describe(data_set: DataSet) -> LayoutPreview:
     return LayoutPreview(tuple(lines), tuple(problems))
 
 
-def keep_layout(root: Path, layout: str) -> Path:
+def keep_named_layout(root: Path, layout: str) -> Path:
     """Write a layout beside a data set, where it is used from now on; return the file.
 
     Parameters
@@ -109,7 +109,7 @@ def keep_layout(root: Path, layout: str) -> Path:
 
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
-    """Write the text of a layout beside a data set; return the file. Raises as `keep_layout`."""
+    """Write the text of a layout beside a data set; return the file. Raises as `keep_named_layout`."""
     path = own_layout_file(root.absolute())
     if path.exists() and path.read_text("utf-8") == text:
         return path
