@@ -1,6 +1,6 @@
-"""What napari.yaml names of napari's menus: pages of the panel, and commands.
+"""Entries of napari's menus, as named in napari.yaml: pages of the panel, and commands.
 
-A click imports this module alone; the panel's own come in a thread (`widgets.dock.entry`).
+A click imports only this module; the panel's own modules load in a thread (`widgets.dock.entry`).
 """
 
 from collections.abc import Callable

@@ -430,7 +430,7 @@ def test_work_in_turn_begins_once_what_was_stopped_has_let_go(qtbot, runner):
         in_turn_of="export",
     )
     qtbot.waitUntil(lambda: bool(texts))
-    assert (texts[0], order) == ("Waiting for what was stopped to end", [])
+    assert (texts[0], order) == ("Waiting for the stopped job to end", [])
     lets_go.set()
     qtbot.waitUntil(lambda: bool(outcomes))
     assert order == ["let go", "begun"]

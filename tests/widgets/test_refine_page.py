@@ -454,7 +454,7 @@ def test_a_further_lesion_has_its_own_label_and_leaves_the_first_alone(qtbot, re
     assert controls(refining) == USUAL | {"refine_label"}
     assert (live.label, refining.painting.state.brush.label) == (2, 2)
     assert live.locked == frozenset({1})
-    assert text_of(refining, "refine_outlines") == "from the mouse"
+    assert text_of(refining, "refine_outlines") == "from the pointer"
     paint(refining, (2.0, 9.0, 12.0), replace(refining.painting.state.brush, tool=Tool.SPHERE))
     np.testing.assert_array_equal(live.labels == 1, first == 1)
     assert (live.labels == 2).any()

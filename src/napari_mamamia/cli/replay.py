@@ -1,4 +1,4 @@
-"""`mamamia replay`: a mask made again from its journal."""
+"""`mamamia replay`: rebuild a mask from its journal."""
 
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,10 @@ def replay(
         typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
     ] = None,
 ) -> None:
-    """Make a mask again from its journal, bit for bit; with images, each stroke too.
+    """Rebuild a mask from its journal, bit for bit; with images, repeat each stroke too.
 
-    Ends with 3 where the journal is damaged or contradicts a checksum in it: the newest mask that
-    is proven is written then, and the note says what is missing.
+    Exits with 3 if the journal is damaged or contradicts a checksum in it: then the newest verified
+    mask is written, and the note says what is missing.
     """
     from napari_mamamia.services.refine.replay import replay_journal
 
@@ -36,7 +36,7 @@ def replay(
 
 
 def _case_of(journal: Path, folder: Path) -> "Case":
-    """Return the case that a journal is of, with all its phases."""
+    """Return the case of a journal, with all its phases."""
     from napari_mamamia.io.data_set.layout import find_data_set
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.replay import case_of_journal

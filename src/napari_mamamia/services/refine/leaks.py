@@ -1,4 +1,4 @@
-"""What a click or a line takes away from the mask: a part, a leak beyond a neck."""
+"""Removal of a separate part, or of a leak beyond a neck, by a click or a line."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def remove_part(
     CaseError
         If nothing of the label is there, or it is its main part.
     """
-    report_progress(0, 1, "Looking for the part")
+    report_progress(0, 1, "Finding the part")
     box, mask, hold, part = _crop_label(labels, words, label, grid)
     removal = part_under(mask, part, _move_point(point, box), hold)
     return _move_removal(removal, box)
@@ -42,7 +42,7 @@ def cut_off(
     line: tuple[Voxel, Voxel],
     plane_axis: int,
 ) -> Removal:
-    """Return what a line across a label cuts off in 3-D; see `beyond_line`.
+    """Return the voxels that a line across a label cuts off in 3-D; see `beyond_line`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def cut_off(
 def cut_removal(
     labels: NDArray[np.uint8], label: int, removal: Removal
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return the box of a removal, and the label's mask in it without what goes."""
+    """Return the box of a removal, and the label's mask in it without the removed voxels."""
     return removal.box, (labels[removal.box.slices] == label) & ~removal.gone
 
 

@@ -1,4 +1,4 @@
-"""The mouse on the image while something is drawn to measure it, or an end of it is moved.
+"""The mouse on the image while a measurement is drawn, or an end of it is moved.
 
 A line is drawn by a drag, or by a click at each end.
 """
@@ -39,26 +39,25 @@ _ASKS: Final = MappingProxyType(
         MeasureKind.CROSS: tr("the longest, then across it"),
         MeasureKind.ELLIPSE: tr("from corner to corner"),
         MeasureKind.ANGLE: tr("an end, the corner, the other end"),
-        MeasureKind.ARROW: tr("from the words to the point"),
+        MeasureKind.ARROW: tr("from the text to the point"),
     }
 )
 
 
 class DrawTool(WindowPart):
-    """Draws with the tool in hand, and moves ends of what is drawn.
+    """Draws with the active tool, and moves ends of drawings.
 
-    `changed` says that what is drawn looks different, `armed` that another tool is in hand. `drawn`
+    `changed` reports that drawings look different, `armed` that another tool is active. `drawn`
     carries a complete `Sketch` and the view that it was drawn in. `chosen` carries the key of a
-    drawing that was clicked, "" for none; `dragged` its `Grip` and where its point is now;
-    `dropped` says that the drag has ended.
-    `refused` carries why nothing was drawn.
+    clicked drawing, "" for none; `dragged` its `Grip` and the new position of its point; `dropped`
+    reports that the drag has ended. `refused` carries why nothing was drawn.
 
     Attributes
     ----------
     find
-        Finds what is at a pixel of a view.
+        Finds the drawing at a pixel of a view.
     is_over
-        Whether the mouse is over a drawing that a press would take.
+        Whether the pointer is over a drawing that a press would grab.
     """
 
     changed = Signal()
@@ -89,18 +88,18 @@ class DrawTool(WindowPart):
 
     @property
     def kind(self) -> MeasureKind | None:
-        """What the tool in hand draws, None for nothing."""
+        """The kind of the active tool, None for none."""
         mode = self._hand.mode_of(OWNER)
         return MeasureKind(mode) if mode else None
 
     @property
     def is_shown(self) -> bool:
-        """Whether drawings are seen: a brush has the picture to itself."""
+        """Whether drawings are visible: not while a brush is active."""
         tool = self._hand.tool
         return tool is None or tool.owner not in _BRUSHES
 
     def toggle(self, kind: MeasureKind) -> None:
-        """Take a tool, or put it down where it is in hand."""
+        """Turn a tool on, or off if it is active."""
         if self.kind is kind:
             self._hand.put_down(OWNER)
             return
@@ -114,14 +113,14 @@ class DrawTool(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _follow_hand(self) -> None:
-        """Drop what was begun with a tool that is in hand no more."""
+        """Drop an unfinished drawing of a tool that is not active any more."""
         if self.kind is not None:
             self._rest_layer()
         self._set_sketch(None)
         self.armed.emit()
 
     def _rest_layer(self) -> None:
-        """Let a tool of another layer rest, which would draw along with the drag."""
+        """Deactivate the tool of another layer, which would draw during the drag."""
         layer = self._scene.viewer.layers.selection.active
         if layer is not None and str(getattr(layer, "mode", "pan_zoom")) != "pan_zoom":
             layer.mode = "pan_zoom"
@@ -134,7 +133,7 @@ class DrawTool(WindowPart):
     def _find_place(
         self, viewer: Any, position: Any, *, is_clipped: bool = True
     ) -> tuple[Slice, PointMm] | None:
-        """Return the slice of a view and where in it a world position is, RAS mm."""
+        """Return the slice of a view and the point of a world position in it, RAS mm."""
         grid, shown = self._scene.grid, self._scene.view.slice_shown_in(viewer)
         voxel = self._scene.view.place_at(position)
         if grid is None or shown is None or voxel is None:
@@ -150,7 +149,7 @@ class DrawTool(WindowPart):
         self.is_over = may and self.find(viewer, event.pos) is not None
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
-        """Let the end of the line in hand be where the mouse is, on its slice."""
+        """Move the end of the unfinished line to the pointer, on its slice."""
         place = self._find_place(viewer, position)
         if place is not None and self.sketch is not None and place[0] == self.sketch.on:
             self._set_sketch(self.sketch.point_at(place[1]))
@@ -182,7 +181,7 @@ class DrawTool(WindowPart):
     def _begin_line(
         self, kind: MeasureKind, place: tuple[Slice, PointMm], pixel: tuple[float, float]
     ) -> bool:
-        """Begin a line, if none is in hand on this slice; return whether one was begun."""
+        """Begin a line, if there is none on this slice; return whether one was begun."""
         sketch = self.sketch
         if sketch is None or sketch.on != place[0] or sketch.kind is not kind:
             sketch = Sketch(kind, place[0])
@@ -193,12 +192,12 @@ class DrawTool(WindowPart):
         return True
 
     def _end_line(self, viewer: Any, event: Any) -> None:
-        """Give the end of a line; a click where it began is none."""
+        """End a line; a click at its start does not end it."""
         sketch = self.sketch
         if sketch is None or sketch.hand is None:
             return
         if _find_distance(event, self._last_pixel) <= _STILL_PIXELS:
-            self.refused.emit(tr("Nothing is measured between one place and itself: go on."))
+            self.refused.emit(tr("Both points are the same: click another point."))
             return
         self._last_pixel = _read_pixel(event)
         sketch = sketch.place(sketch.hand)
@@ -208,12 +207,12 @@ class DrawTool(WindowPart):
         self._set_sketch(None)
         shape = sketch.shape
         if shape is None or not has_extent(*shape):
-            self.refused.emit(tr("It has no length: nothing is kept."))
+            self.refused.emit(tr("It has no length and was dropped."))
             return
         self.drawn.emit(sketch, viewer)
 
     def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
-        """Choose what is pressed, and let its end go with the mouse."""
+        """Select the pressed drawing, and move its end with the pointer."""
         is_free = self._hand.tool is None or self.kind is not None
         if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
             return
@@ -244,6 +243,6 @@ def _read_pixel(event: Any) -> tuple[float, float]:
 
 
 def _find_distance(event: Any, pixel: tuple[float, float]) -> float:
-    """Return how far the mouse is from a pixel, along the farther axis."""
+    """Return the distance of the pointer from a pixel, along the farther axis."""
     x, y = _read_pixel(event)
     return max(abs(x - pixel[0]), abs(y - pixel[1]))

@@ -1,7 +1,7 @@
-"""Drawings over one view: lines with a dark edge and their number, on their own slice alone.
+"""Drawings over one view: lines with a dark edge and their number, only on their own slice.
 
-They are painted by Qt on a sheet over the canvas that lets the mouse through: sharp at any zoom and
-font, no layer, and so in no export. Nothing on the slice, no sheet.
+Qt paints them on a transparent widget over the canvas that ignores the mouse: sharp at any zoom and
+font, without a layer, and so not in any export. Without drawings on the slice it is hidden.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,29 +21,29 @@ from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.viewer.slice_view import SliceView
 
 LINE_COLOUR: Final = "#FFD24D"
-"""No mask and no map has it; contrast to black 14:1."""
+"""Used by no mask and no map; contrast to black 14:1."""
 OTHERS_COLOUR: Final = "#C9D6E8"
 _EDGE: Final = QColor(0, 0, 0, 215)
 _WIDTH: Final = 2.0
 _EDGE_WIDTH: Final = 4.5
 _HANDLE: Final = 4.0
 _REACH: Final = 7.0
-"""Pixels from a point or a line at which a press takes it."""
+"""Distance in pixels from a point or a line at which a press grabs it."""
 _HEAD: Final = 11.0
 _BESIDE: Final = 10.0
 MARK_COLOUR: Final = "#FF8AD8"
-"""No mask, no map and no drawing has it; contrast to black 9:1."""
+"""Used by no mask, map or drawing; contrast to black 9:1."""
 _NEAR_MM: Final = 15.0
-"""So far from its slice a mark is still seen: a nipple is about 10 mm. Ours."""
+"""Distance in mm from its slice at which a mark is still visible: a nipple is about 10 mm. Ours."""
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
 _MOST_LINES: Final = 12
-"""How many lines words give way to others at most."""
+"""Largest number of lines by which a text is moved to avoid others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """What of a drawing is under the mouse: its point `at`, or only a line (`at` None)."""
+    """The part of a drawing under the pointer: its point `at`, or only a line (`at` None)."""
 
     key: str
     at: int | None
@@ -52,7 +52,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """One drawing as it is shown: `say` tells its number, `is_own` whether it may be changed."""
+    """One displayed drawing: `say` returns its number, `is_own` tells whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -65,7 +65,7 @@ class ShownDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ShownMark:
-    """A place that a reader marked, such as a nipple; seen on near slices too, the fainter."""
+    """A point that a reader marked, such as a nipple; on near slices it is drawn fainter."""
 
     key: str
     point_mm: PointMm
@@ -74,7 +74,7 @@ class ShownMark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlacedMark:
-    """A mark in the plane of a view: mm (across, down), and how strongly it is drawn."""
+    """A mark in the plane of a view: mm (across, down), and its opacity."""
 
     mark: ShownMark
     place: NDArray[np.float64]
@@ -93,18 +93,18 @@ class _Placed:
 
 
 class _Sheet(QWidget):
-    """What Qt paints on; the view tells it what."""
+    """The transparent widget; the view paints on it."""
 
     def __init__(self, canvas: QWidget, view: "ViewDrawings") -> None:
         super().__init__(canvas)
-        named(self, "measure_sheet", tr("What was drawn to measure this slice"))
+        named(self, "measure_sheet", tr("Measurements of this slice."))
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self._view = view
         self.hide()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint all that lies in the slice."""
+        """Paint all drawings in the slice."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._view.paint(painter)
@@ -117,7 +117,8 @@ class ViewDrawings:
     Parameters
     ----------
     find_canvas
-        Finds the widget that the view is drawn on; None without a window, where nothing is painted.
+        Returns the widget that the view is drawn on; None without a window, then nothing is
+        painted.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class ViewDrawings:
             emitter.connect(self._move_sheet)
 
     def close(self) -> None:
-        """Follow the view no more, because it goes."""
+        """Detach from the view, because it is closed."""
         for emitter in self._events:
             emitter.disconnect(self._choose_slice)
         for emitter in self._moves:
@@ -154,21 +155,21 @@ class ViewDrawings:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the drawings on the slice shown."""
+        """The keys of the drawings on the displayed slice."""
         return [one.shown.key for one in self._placed]
 
     @property
     def marks(self) -> dict[str, float]:
-        """How strongly each mark is drawn, 1 on its own slice, by its key."""
+        """The opacity of each mark by its key, 1 on its own slice."""
         return {placed_mark.mark.key: placed_mark.strength for placed_mark in self._placed_marks}
 
     def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
-        """Show those of all drawings that lie in the slice, and marks near it."""
+        """Show the drawings in the slice, and the marks near it."""
         self._every, self._marks = every, marks
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
-        """Return what of a drawing is at a pixel (x, y): a point rather than a line, own first."""
+        """Return the grip at a pixel (x, y): points before lines, own drawings first."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
         gripped = [one for one in self._placed if one.shown.kind is not MeasureKind.KEY_IMAGE]
@@ -193,7 +194,7 @@ class ViewDrawings:
         return None
 
     def find_pixel(self, key: str) -> tuple[float, float] | None:
-        """Return where on the canvas the last point of a drawing is; None where it is not shown."""
+        """Return the canvas position of a drawing's last point; None if it is not visible."""
         lead = self._find_transform()
         placed = next((one for one in self._placed if one.shown.key == key), None)
         if lead is None or placed is None:
@@ -204,7 +205,7 @@ class ViewDrawings:
     # -------------------------------------------------------------------- inner
 
     def _choose_slice(self, _event: object = None) -> None:
-        """Take what lies in the slice that is shown now."""
+        """Select the drawings in the displayed slice."""
         if not self._every and not self._placed and not self._marks and not self._placed_marks:
             return
         here = self._view.slice_shown_in(self.viewer)
@@ -223,7 +224,7 @@ class ViewDrawings:
         self._show_sheet()
 
     def _place_marks(self, here: tuple[int, int] | None, down: int, across: int) -> None:
-        """Take the marks on this slice and near it."""
+        """Select the marks on this slice and near it."""
         self._placed_marks = []
         grid = self._view.grid
         if here is None or grid is None:
@@ -262,7 +263,7 @@ class ViewDrawings:
             self._sheet.update()
 
     def _find_transform(self) -> QTransform | None:
-        """Return the way from displayed mm (across, down) to pixels; None in a 3-D view."""
+        """Return the transform from displayed mm (across, down) to pixels; None in a 3-D view."""
         camera, dims = self.viewer.scene.camera, self.viewer.dims
         if len(dims.displayed) != 2:
             return None
@@ -280,7 +281,7 @@ class ViewDrawings:
     # ----------------------------------------------------------------- painting
 
     def paint(self, painter: QPainter) -> None:
-        """Paint the drawings of the slice, the chosen one last."""
+        """Paint the drawings of the slice, the selected one last."""
         lead = self._find_transform()
         if lead is None:
             return
@@ -298,7 +299,7 @@ class ViewDrawings:
 def _list_distances(
     one: _Placed, lead: QTransform, pixel: NDArray[np.float64]
 ) -> list[tuple[float, int | None]]:
-    """Return how far a pixel is from each point (its number) and from the lines (None)."""
+    """Return the distance of a pixel to each point (its number) and to the lines (None)."""
     points = _map_points(lead, one.points)
     away: list[tuple[float, int | None]] = [
         (float(np.hypot(*(point - pixel))), index) for index, point in enumerate(points)
@@ -320,9 +321,10 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
-    """Return where words go, and note it: nearest to where they are wanted, on no others.
+    """Return a free rectangle for text near the wanted one, and add it to `taken`.
 
-    They give way up and down within `height`; where all is full they stand as wanted.
+    It is moved up and down within `height`; if there is no free position the wanted one is
+    returned.
     """
     step = wanted.height() + 1
     for shift in sorted(range(-_MOST_LINES, _MOST_LINES + 1), key=abs):
@@ -338,7 +340,7 @@ def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
 def _paint_mark(
     painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
 ) -> None:
-    """Paint a cross in a circle with its name, fainter on a slice beside its own."""
+    """Paint a cross in a circle with its name, fainter on a slice near its own."""
     place = lead.map(QPointF(*one.place))
     x, y = place.x(), place.y()
     path = QPainterPath()
@@ -412,9 +414,9 @@ def _paint_words(
     colour: QColor,
     grounds: list[QRectF],
 ) -> None:
-    """Write on a dark ground: right of all that is `drawn`, an arrow's words at its tail.
+    """Write text on a dark background: to the right of all of `drawn`; an arrow's text at its tail.
 
-    What is said of the whole picture stands in its lower corner.
+    Text about the whole image is in its lower corner.
     """
     if not one.words:
         return

@@ -1,4 +1,4 @@
-"""Everything that the mouse can hold on the image, napari's own brush too, in the one hand."""
+"""All mouse tools on the image, including napari's own brush; one is active at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 TOOL_OVERLAY: Final = "mamamia_tool"
-"""The name of the text on each view's canvas."""
+"""The name of the text overlay on each view's canvas."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSign:
-    """What stands on the picture, in which colour, and why the tool does nothing there."""
+    """The text on the image, its colour, and why the tool does nothing there."""
 
     text: str
     colour: str = MASK_COLOURS["prediction"]
@@ -64,14 +64,14 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
 
 
 class ToolSigns(QObject):
-    """Writes the sign of the tool in hand on every view; `problem_changed` carries why it rests.
+    """Writes the sign of the active tool on every view; `problem_changed` carries why it is idle.
 
     Parameters
     ----------
     views
-        The views of the case at the moment, the main one first.
+        Returns the current views of the case, the main one first.
     signs
-        By the owner of a tool: its sign in a view, where a tool has more to say than its name.
+        For the owner of a tool: its sign in a view, if it shows more than its name.
     """
 
     problem_changed = Signal(str)
@@ -93,7 +93,7 @@ class ToolSigns(QObject):
         aim.changed.connect(self.write)
 
     def write(self, _event: object = None) -> None:
-        """Write everything anew."""
+        """Update all signs."""
         signs = [(view, self._make_sign(view)) for view in self._views()]
         for view, sign in signs:
             overlay = view.canvas.overlays[TOOL_OVERLAY]
@@ -131,10 +131,10 @@ _SIZED: Final = ("paint", "erase")
 
 
 class NapariPaint(WindowPart):
-    """Follows the mode of the mask's layer into the hand, and back.
+    """Synchronises the mode of the mask's layer with the active tool.
 
-    napari asks nobody before it paints, so that its tools are put down where what is hit is not
-    what is seen, instead of refusing a press as ours do.
+    napari paints without asking, so that its tools are turned off where a press would hit another
+    voxel than the displayed one; our tools refuse the press instead.
     """
 
     sign_changed = Signal()
@@ -152,7 +152,7 @@ class NapariPaint(WindowPart):
         aim.changed.connect(self._soon.start)
 
     def sign(self, _view: Any) -> ToolSign:
-        """Return what stands on the picture: tool, action, and how wide it paints."""
+        """Return the text on the image: tool, action, and width."""
         layer = self._scene.layer(Role.REFINED)
         mode = self._hand.mode_of(OWNER)
         if layer is None or not mode:
@@ -175,7 +175,7 @@ class NapariPaint(WindowPart):
         mode = self._read_mode()
         if mode in _NAMES:
             self._hand.take(HeldTool(OWNER, mode, _NAMES[mode], _PAGE))
-            self._soon.start()  # other listeners of napari hear of the mode first
+            self._soon.start()  # other listeners of napari receive the mode first
         else:
             self._hand.put_down(OWNER)
 
@@ -184,14 +184,14 @@ class NapariPaint(WindowPart):
         return "" if layer is None else str(layer.mode)
 
     def _follow_hand(self) -> None:
-        """Let napari's tool go with the hand."""
+        """Turn napari's tool off together with the active tool."""
         if not self._hand.mode_of(OWNER) and self._read_mode() in _NAMES:
             layer = self._scene.layer(Role.REFINED)
             if layer is not None:
                 layer.mode = _AT_REST
 
     def _check_aim(self) -> None:
-        """Put the tool down where it would paint what is not seen, and say why."""
+        """Turn the tool off if it would paint hidden voxels, and report why."""
         problem = self._aim.problem_in(self._scene.viewer)
         if self._hand.mode_of(OWNER) and problem:
             self._hand.put_down(OWNER)
@@ -199,19 +199,19 @@ class NapariPaint(WindowPart):
 
 
 class MouseTools(WindowPart):
-    """Makes the hand and its tools; a case that goes takes the tool out of the hand.
+    """Creates the active-tool state and its tools; closing a case turns the tool off.
 
     Parameters
     ----------
     views
-        The views of the case at the moment, the main one first.
+        Returns the current views of the case, the main one first.
     page
-        The page on screen.
+        Returns the displayed page.
 
     Attributes
     ----------
     hand, aim, signs
-        What is held; whether a press hits what is seen; what is written of it.
+        The active tool; whether a press hits the displayed voxel; the text on the image.
     painting, prompts, grow_box, ftv_box, landmarks, drawing
         The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
         clicks of Findings; rulers and other shapes.
@@ -247,7 +247,7 @@ class MouseTools(WindowPart):
             part.setParent(self)
 
     def attach(self, viewer: Any) -> None:
-        """Let the mouse do in another view of the case what it does in the main one."""
+        """Enable the mouse tools in another view of the case."""
         self.painting.attach(viewer)
         self.drawing.attach(viewer)
         self.aim.attach(viewer)
@@ -259,7 +259,7 @@ class MouseTools(WindowPart):
         return paint_sign(painting.pressed, paused=painting.is_paused, problem=problem)
 
     def _on_case(self) -> None:
-        """Put the tool down with its case; the same case, read further, keeps it."""
+        """Turn the tool off with its case; the same case with more phases keeps it."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._known:
