@@ -111,7 +111,7 @@ def test_letting_go_of_the_compare_key_on_another_page_shows_the_mask_again(refi
 def test_a_box_that_is_waited_for_goes_with_its_page_and_the_image_moves_again(refining):
     refining.show_page("Kinetics")
     refining.kinetics.ftv_box.set_mode("omit")
-    assert sign(refining) == "FTV: drag a box that is left out"
+    assert sign(refining) == "FTV: drag a box to leave out"
     assert not refining.viewer.scene.camera.mouse_pan
     refining.show_page("Score")
     assert not refining.kinetics.ftv_box.is_waiting

@@ -94,7 +94,7 @@ def wait_for_panel(qtbot, viewer):
 
 def test_words_stand_in_its_place_until_it_comes(qtbot, window, gate, choose):
     choose(window, "Score")
-    assert waiting_words(window) == ["MAMA-MIA is being loaded..."]
+    assert waiting_words(window) == ["Loading MAMA-MIA..."]
     assert list(window.window.dock_widgets) == ["MAMA-MIA"]
     assert not made_panels(window)
     gate.set()

@@ -42,11 +42,11 @@ from napari_mamamia.widgets.viewer.scene import Scene
 _WIDTH: Final = 340
 _MARGIN: Final = 8
 _LEADERBOARD_SHARE: Final = 0.45
-"""Of the window's height: by looking, seven teams are seen at 720 pixels."""
+"""Share of the window's height, chosen by eye: seven teams are visible at 720 pixels."""
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """One for each viewer.
+    """The panel; one for each viewer.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class MamamiaDock(ReadingOrder, DockParts):
     services
         The calls that the pages make; tests pass fakes.
     is_gradual
-        Whether `making` is left to be done, and pages come into their places by `fill_by_turns` or
-        when they are asked for.
+        Whether `making` is left to the caller, and pages are placed by `fill_by_turns` or on
+        request.
 
     Attributes
     ----------
     making
-        What is left to be done until it is whole, in this order.
+        The remaining steps to complete it, in this order.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_gradual:
             self.offscreen_parent = QWidget()
             self.destroyed.connect(self.offscreen_parent.deleteLater)
-            # While there is nothing in it that Qt would style anew.
+            # While it has no children that Qt would style again.
             self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
         tend_canvas(main_view(self.viewer))
         draw_writing_once(main_view(self.viewer))
@@ -103,11 +103,11 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     @property
     def page(self) -> str:
-        """The name of the page on screen."""
+        """The name of the displayed page."""
         return self.pages.page
 
     def fill_by_turns(self) -> None:
-        """Put the pages into their places by turns, in a panel that is docked; then fit it."""
+        """Place the pages step by step in a docked panel; then fit it."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
@@ -120,7 +120,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             widget.hide()
 
     def _end_offscreen_parent(self) -> None:
-        """Leave no window of its own: one that goes after the application ends the program."""
+        """Delete the offscreen window: one that outlives the application ends the program."""
         if self.offscreen_parent is not self:
             direct = Qt.FindChildOption.FindDirectChildrenOnly
             for widget in self.offscreen_parent.findChildren(QWidget, options=direct):
@@ -133,11 +133,11 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.cases_flow.open_data_set(path, case_id)
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a review study, as a person of it where one is named."""
+        """Open a review study, as one of its people if named."""
         self.review_flow.open_study(folder, who)
 
     def import_dicom(self, source: Path) -> None:
-        """Show what is in a DICOM folder or zip, to make cases of it."""
+        """Show the content of a DICOM folder or zip, to import cases from it."""
         self.import_flow.look(source)
 
     def show_leaderboard(self) -> None:
@@ -153,8 +153,8 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.predict_flow.start(None)
 
     def close_down(self) -> bool:
-        """Save what is unsaved and stop all work, because the window closes; False if not saved."""
-        # First of all: stopping all work would stop a saving that is under way.
+        """Save unsaved changes and stop all jobs, because the window closes; False if not saved."""
+        # First of all: stopping all jobs would stop a save that is running.
         all_saved = self.editing.save_now()
         for call_on_close in self.on_close:
             call_on_close()
@@ -169,7 +169,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.planes.close()
         self.scene.stack.spares.close()
         self.scene.cool_down()
-        # Where it is not saved the window stays open once, and its journal is still written.
+        # If it is not saved the window stays open once, and its journal is still written.
         if all_saved or self.docking.was_warned:
             self.editing.close()
         return all_saved
@@ -195,7 +195,7 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _join_rooms(self) -> None:
         if main_view(self.viewer) is not None and not self.is_gradual:
-            # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
+            # While the window starts: later Qt styles new widgets in 0.3 s of one iteration.
             self.pages.make_pages()
         rooms = self.case_line, self, self.results
         self.focus_ring = FocusRing(*rooms)
@@ -247,7 +247,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
-        # napari counts their room anew at each range, and the old case's masks go a turn later.
+        # napari measures their room again at each range, and the old case's masks are removed
+        # later.
         for signal in (self.opening.case_shown, self.viewer.dims.events.range):
             signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
@@ -276,7 +277,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.dropping.study_dropped.connect(self.open_study)
 
     def _connect_many(self) -> None:
-        """Join what the work list does with all cases."""
+        """Connect the actions of the work list on all cases."""
         page = self.cases_page
         page.predict_wanted.connect(self.predict_flow.all.start)
         page.leaderboard_wanted.connect(self.show_leaderboard)
@@ -322,7 +323,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there
+        if not self.results.leaderboard.has_keyboard():  # keyboard users keep the focus there
             focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:
@@ -330,35 +331,35 @@ class MamamiaDock(ReadingOrder, DockParts):
         act()
 
     def _come_back(self) -> bool:
-        """Show the panel again on Esc, where the picture was alone and nothing is in hand."""
+        """Show the panel again on Esc, if the image was alone and no tool is active."""
         is_due = self.fold.is_alone and self.hand.tool is None
         if is_due:
             self.fold.unfold()
         return is_due
 
     def _give_room(self, is_list: bool) -> None:
-        """Let the work list have the picture's room, or be beside the picture."""
+        """Give the work list the image area, or the room next to the image."""
         self._is_list = is_list
         self.header.show_image_controls(not is_list)
         self.step_flow.follow_picture(not is_list)
         self._set_wide(is_list)
 
     def _share_room(self, has_results: bool) -> None:
-        """Put the list's lines below each other where results leave them no room side by side."""
+        """Stack the list's lines if results leave no room for them side by side."""
         if self._is_list:
-            self._set_wide(True)  # as which it is measured
+            self._set_wide(True)  # the width for which it is measured
             lines = (self._top.minimumSize(), self.cases_page.minimumSizeHint())
             needed = max(line.width() for line in lines) + 2 * _MARGIN
             room = self.bottom.share_left * self.window().width()
             self._set_wide(not has_results or needed <= room)
 
     def _set_wide(self, is_wide: bool) -> None:
-        """Put the header beside the steps while the list has the picture's room: rows need it."""
+        """Put the header next to the steps while the list fills the image area, to save rows."""
         ways = QBoxLayout.Direction
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)
         self.cases_page.set_wide(is_wide)
-        self.layout().activate()  # or the dock's width goes by what the lines needed before
+        self.layout().activate()  # otherwise the dock's width would depend on the previous lines
 
     def _put_aside(self) -> None:
         self.hand.put_down()

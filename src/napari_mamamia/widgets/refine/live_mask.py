@@ -276,7 +276,7 @@ class LiveMask(WindowPart):
             forget_history(layer)
 
     def _adopt_layer(self, layer: Any, live: EditingSession) -> bool:
-        """Use new data of the same size; return False if they are no mask of this case."""
+        """Use new data of the same size; False if they are no mask of the case."""
         try:
             return adopt_layer(live, array_of(layer))
         except GridMismatchError:
@@ -295,7 +295,7 @@ class LiveMask(WindowPart):
         self._layer = None
 
     def _on_paint(self, _event: Any) -> None:
-        """Check in the next event-loop iteration: a single call emits the event before it paints."""
+        """Check in the next iteration: a single call emits the event before it paints."""
         self._look.start(0)
 
     def _notice_safely(self) -> None:
