@@ -365,7 +365,7 @@ def test_the_box_of_a_jump_holds_every_voxel_that_changed(images):
 
 def test_a_way_that_was_overtaken_by_another_act_is_not_gone(images):
     edited, seen, _ = hidden_between(images)
-    way = edited.way_to(1)
+    way = edited.prepare_jump(1)
     while way.gather():
         pass
     paint(edited, SPHERE, (6, 6, 18))

@@ -122,7 +122,7 @@ def test_a_box_that_is_waited_for_goes_with_its_page_and_the_image_moves_again(r
 def test_another_case_is_opened_with_nothing_in_hand(qtbot, refining):
     refining.opening.open_case("A_2")
     qtbot.waitUntil(lambda: refining.session.case_id == "A_2")
-    assert refining.hand.tool is None
+    assert refining.active_tool.tool is None
     assert sign(refining) == ""
 
 
@@ -130,7 +130,7 @@ def test_a_tool_is_put_down_when_the_dock_is_hidden(refining):
     refining.show()
     assert refining.painting.state.tool is PaintTool.SPHERE
     refining.hide()
-    assert refining.hand.tool is None
+    assert refining.active_tool.tool is None
 
 
 # ------------------------------------------------ where hit and seen are not one

@@ -96,7 +96,7 @@ class Sketch:
     kind: MeasureKind
     on: Slice
     placed: tuple[PointMm, ...] = ()
-    hand: PointMm | None = None
+    pointer: PointMm | None = None
 
     @property
     def begins_line(self) -> bool:
@@ -111,18 +111,18 @@ class Sketch:
 
     def place(self, point: PointMm) -> "Sketch":
         """Return the sketch with one more point."""
-        return replace(self, placed=(*self.placed, point), hand=None)
+        return replace(self, placed=(*self.placed, point), pointer=None)
 
     def point_at(self, point: PointMm) -> "Sketch":
         """Return the sketch with another pointer position."""
-        return replace(self, hand=point)
+        return replace(self, pointer=point)
 
     @property
     def shape(self) -> tuple[MeasureKind, tuple[PointMm, ...]] | None:
         """The visible shape so far; a cross may be a single line; None before the first line."""
         given = self.placed
-        if self.hand is not None and not self.begins_line and not self.is_complete:
-            given = (*given, self.hand)
+        if self.pointer is not None and not self.begins_line and not self.is_complete:
+            given = (*given, self.pointer)
         if len(given) == HAND_POINTS[self.kind]:
             return self.kind, make_points(self.kind, given, self.on)
         if len(given) < _SECOND_LINE:

@@ -127,7 +127,7 @@ def merge_grown(
     return box, base_mask | region, region & ~base_mask
 
 
-def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
+def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
     """Return the outlines as drawn, without voxels that the previous growth added to them.
 
     On a plane that was outlined after that growth, the outline has replaced them already.

@@ -177,7 +177,7 @@ def _repeat_stroke(
     session.press(stroke.path[0], stroke.brush)
     for point in stroke.path[1:]:
         session.drag(point)
-    difference = session.difference_in_hand()
+    difference = session.current_difference()
     session.locked = frozenset()
     repeated.n_strokes += 1
     if difference is not None and not play.sittings[-1].opened.holds_marks:

@@ -175,9 +175,9 @@ class StrokePath:
         if dist(self._in_mm(self._last), self._in_mm(point)) > FARTHEST_MM:
             self._too_far += 1
             return ()
-        dabs = tuple(self._place_dabs(self._last, point))
+        stamps = tuple(self._place_stamps(self._last, point))
         self._last = point
-        return dabs
+        return stamps
 
     def release(self) -> tuple[Stamp, ...]:
         """Return the stamp at the last pointer position, none if the stamps end there already.
@@ -196,7 +196,7 @@ class StrokePath:
     def _wants_lock(self) -> bool:
         return self._brush.sampling is Sampling.LOCKED and self._brush.tool is Tool.SMARTPAINT
 
-    def _place_dabs(self, start: Voxel, stop: Voxel) -> Iterator[Stamp]:
+    def _place_stamps(self, start: Voxel, stop: Voxel) -> Iterator[Stamp]:
         """Yield the stamps of one straight segment; the remainder counts towards the next."""
         piece_mm = dist(self._in_mm(start), self._in_mm(stop))
         self._length_mm += piece_mm

@@ -43,7 +43,7 @@ _ROUNDING_MM: Final = 0.01
 Bools = NDArray[np.bool_]
 
 
-class EvidenceInHand:
+class CurrentEvidenceStroke:
     """A stroke of evidence from press to release: it collects its path and changes no voxel.
 
     A position that is not finite, or farther than a metre from the volume or from the previous

@@ -24,9 +24,9 @@ from napari_mamamia.core.edits import (
 )
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
 from napari_mamamia.smartpaint.session.state import MaskState, moved
-from napari_mamamia.smartpaint.session.way import Way
 
 PAINTED_OUTSIDE: Final = "painted with napari"
 """Name of a step that was not made by the session."""
@@ -191,7 +191,7 @@ class RecordedMask:
             edit = self.steps[row - 1]
             is_last = row == self.position
             box = self._undo_last() if is_last else self._take_back(row)
-            if not _is_dabbed(edit):
+            if not _is_made_of_stamps(edit):
                 break
         return box
 
@@ -212,7 +212,7 @@ class RecordedMask:
         while (box is None or box.is_empty) and self._is_redo_of(label):
             edit = self.steps[self.position]
             box = self._apply_turn(Turn.REDO, self.history.to_redo())
-            if not _is_dabbed(edit):
+            if not _is_made_of_stamps(edit):
                 break
         return box
 
@@ -237,12 +237,12 @@ class RecordedMask:
         FormatError, SaveError
             As `undo`.
         """
-        way = self.way_to(position)
+        way = self.prepare_jump(position)
         while way.gather():
             pass
         return self.go(way) or Box.empty()
 
-    def way_to(self, position: int) -> Way:
+    def prepare_jump(self, position: int) -> GatheredJump:
         """Return the jump to the state after `position` steps, to be gathered before `go`.
 
         Raises
@@ -251,9 +251,9 @@ class RecordedMask:
             If there is no such state.
         """
         self.record_pending()
-        return Way(self.history, position, self.grid.shape, self.state.snapshot)
+        return GatheredJump(self.history, position, self.grid.shape, self.state.snapshot)
 
-    def go(self, way: Way) -> Box | None:
+    def go(self, way: GatheredJump) -> Box | None:
         """Apply a gathered jump; return the box to redraw.
 
         None, and nothing changes, if the mask was edited after the jump was requested.
@@ -304,7 +304,7 @@ class RecordedMask:
                 f"it goes from row {jump.start} to {jump.stop}, but the history is at row "
                 f"{self.history.position} of {rows}"
             )
-        way = Way(self.history, jump.stop, self.grid.shape, self.state.snapshot)
+        way = GatheredJump(self.history, jump.stop, self.grid.shape, self.state.snapshot)
         while way.gather():
             pass
         self.state.jump(way)
@@ -406,7 +406,7 @@ class RecordedMask:
         return step
 
 
-def _is_dabbed(edit: Edit) -> bool:
+def _is_made_of_stamps(edit: Edit) -> bool:
     """Return whether a step is a stroke of stamps, which may change membership alone."""
     return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
 

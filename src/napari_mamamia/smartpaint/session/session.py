@@ -35,7 +35,7 @@ from napari_mamamia.smartpaint.evidence.stroke import (
     settle_stroke,
 )
 from napari_mamamia.smartpaint.session.evidence_stroke import (
-    EvidenceInHand,
+    CurrentEvidenceStroke,
     KeptStroke,
     LiftedStroke,
     keep_stroke,
@@ -44,7 +44,7 @@ from napari_mamamia.smartpaint.session.evidence_stroke import (
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.recorded_mask import RecordedMask
 from napari_mamamia.smartpaint.session.state import LabelMarks
-from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
+from napari_mamamia.smartpaint.session.stroke import CurrentStroke, turned_by_press
 
 FORGET_MARKS: Final = "forget marks"
 _LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
@@ -108,7 +108,7 @@ class EditingSession(RecordedMask):
         self.images = images
         self.locked = locked
         self.on_settled: Callable[[Step], None] | None = None
-        self._stroke: StrokeInHand | EvidenceInHand | None = None
+        self._stroke: CurrentStroke | CurrentEvidenceStroke | None = None
         self._lifted: LiftedStroke | None = None
 
     @property
@@ -146,9 +146,9 @@ class EditingSession(RecordedMask):
             )
         self._clock.act()
         if brush.tool is Tool.EVIDENCE and images is not None:
-            self._stroke = EvidenceInHand(self.state, brush, spacing, images, self.locked)
+            self._stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         else:
-            self._stroke = StrokeInHand(self.state, brush, spacing, images, self.locked)
+            self._stroke = CurrentStroke(self.state, brush, spacing, images, self.locked)
         return self._stroke.press(point)
 
     def drag(self, point: Voxel) -> Box:
@@ -160,12 +160,12 @@ class EditingSession(RecordedMask):
 
         A stroke of evidence is settled at once; use `lift` to settle it in a worker.
         """
-        if isinstance(self._stroke, EvidenceInHand):
+        if isinstance(self._stroke, CurrentEvidenceStroke):
             return None if self.lift() is None else self._settle_waiting()
-        hand, self._stroke = self._stroke, None
-        if hand is None:
+        stroke, self._stroke = self._stroke, None
+        if stroke is None:
             return None
-        return self._record_step(hand.edit, self._take_difference(hand))
+        return self._record_step(stroke.edit, self._take_difference(stroke))
 
     def lift(self) -> StrokeWork | None:
         """End a stroke of evidence; return the input for `settle_stroke` in a worker.
@@ -173,14 +173,14 @@ class EditingSession(RecordedMask):
         None if no such stroke is being drawn, or its box is empty. The stroke is recorded by
         `settle`, or by any method that needs the mask before.
         """
-        hand = self._stroke
-        if not isinstance(hand, EvidenceInHand):
+        stroke = self._stroke
+        if not isinstance(stroke, CurrentEvidenceStroke):
             return None
         self._stroke = None
         self.notice_external()
-        work = hand.work
+        work = stroke.work
         if work is not None:
-            self._lifted = LiftedStroke(work, hand.edit)
+            self._lifted = LiftedStroke(work, stroke.edit)
         return work
 
     def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> Step | None:
@@ -206,35 +206,35 @@ class EditingSession(RecordedMask):
             self.on_settled(step)
         return step
 
-    def work_in_hand(self) -> StrokeWork | None:
+    def current_work(self) -> StrokeWork | None:
         """Return the input of `preview_stroke` for a stroke of evidence while it is drawn."""
-        return self._stroke.work if isinstance(self._stroke, EvidenceInHand) else None
+        return self._stroke.work if isinstance(self._stroke, CurrentEvidenceStroke) else None
 
     def abandon(self) -> Box:
         """Drop the current stroke, or the released one.
 
         Returns the box to redraw, empty if no voxel had changed.
         """
-        hand, self._stroke, self._lifted = self._stroke, None, None
-        if hand is None or isinstance(hand, EvidenceInHand):
+        stroke, self._stroke, self._lifted = self._stroke, None, None
+        if stroke is None or isinstance(stroke, CurrentEvidenceStroke):
             return Box.empty()
-        self.state.roll_back(hand.brush.label, hand.boxes)
-        return _join_boxes(hand.boxes)
+        self.state.roll_back(stroke.brush.label, stroke.boxes)
+        return _join_boxes(stroke.boxes)
 
-    def difference_in_hand(self) -> Difference | None:
+    def current_difference(self) -> Difference | None:
         """Return the changes of the current stroke so far, and drop it without recording it."""
-        hand, self._stroke = self._stroke, None
-        if hand is None:
+        stroke, self._stroke = self._stroke, None
+        if stroke is None:
             return None
-        if isinstance(hand, EvidenceInHand):
-            work = hand.work
+        if isinstance(stroke, CurrentEvidenceStroke):
+            work = stroke.work
             difference = (
                 None
                 if work is None
                 else self._write_kept(work, keep_stroke(work, settle_stroke(work)))
             )
         else:
-            difference = self._take_difference(hand)
+            difference = self._take_difference(stroke)
         if difference is not None:
             self.state.flip(difference)
         return difference
@@ -250,17 +250,19 @@ class EditingSession(RecordedMask):
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
         if brush.tool is not Tool.EVIDENCE or images is None:
             return turned_by_press(self.state, point, brush, spacing, images, self.locked)
-        hand = EvidenceInHand(self.state, brush, spacing, images, self.locked)
-        hand.press(point)
-        work = hand.work
+        stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
+        stroke.press(point)
+        work = stroke.work
         if work is None:
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
         preview = preview_stroke(work)
         return preview.box, preview.mask != (self.labels[preview.box.slices] == brush.label)
 
-    def _take_difference(self, hand: StrokeInHand) -> Difference | None:
-        hand.finish()
-        return self.state.record(hand.brush.label, hand.boxes, soft=True, marks=hand.leaves_marks)
+    def _take_difference(self, stroke: CurrentStroke) -> Difference | None:
+        stroke.finish()
+        return self.state.record(
+            stroke.brush.label, stroke.boxes, soft=True, marks=stroke.leaves_marks
+        )
 
     def _settle_waiting(self, result: SettledStroke | KeptStroke | None = None) -> Step | None:
         """Record the released stroke; its result is computed if there is none.

@@ -14,7 +14,7 @@ from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action
 from napari_mamamia.smartpaint.brush.reach import START_INSIDE, START_OUTSIDE, THRESHOLD
 from napari_mamamia.smartpaint.evidence.marks import hold_voxels
-from napari_mamamia.smartpaint.session.way import Way
+from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 
 _LEAST: Final = np.float32(1e-6)
 _MOST: Final = np.float32(1 - 1e-6)
@@ -264,7 +264,7 @@ class MaskState:
                 old[change.box.slices] = words[change.box.slices]
             _join_boxes(self._words_box, difference.label, difference.evidence)
 
-    def jump(self, way: Way) -> Box:
+    def jump(self, way: GatheredJump) -> Box:
         """Apply or undo all steps gathered in `way`; return the box of voxels that changed."""
         part = way.box.slices
         self.labels[part] ^= way.labels[part]

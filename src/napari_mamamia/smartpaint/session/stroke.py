@@ -22,7 +22,7 @@ TOO_FAR: Final = "places left out"
 Spacing = tuple[float, float, float]
 
 
-class StrokeInHand:
+class CurrentStroke:
     """A stroke that paints into `state`; `boxes` hold every voxel that it may have changed.
 
     Parameters
@@ -69,12 +69,12 @@ class StrokeInHand:
     def press(self, point: Voxel) -> Box:
         """Paint the first stamp; return the box of voxels whose label changed."""
         self._points.extend(_keep_finite_point(point))
-        return self._paint_dabs(self._path.press(point))
+        return self._paint_stamps(self._path.press(point))
 
     def drag(self, point: Voxel) -> Box:
         """Paint up to `point`; return the box of voxels whose label changed."""
         self._points.extend(_keep_finite_point(point))
-        return self._paint_dabs(self._path.drag(point))
+        return self._paint_stamps(self._path.drag(point))
 
     def finish(self) -> Box:
         """Paint up to the last position; return the box of voxels whose label changed.
@@ -82,16 +82,16 @@ class StrokeInHand:
         Voxels whose label a smoothing brush changed are held from now on, or the next stroke of
         evidence would undo the change.
         """
-        changed = self._paint_dabs(self._path.release())
+        changed = self._paint_stamps(self._path.release())
         if self.brush.tool is Tool.SMOOTH:
             self._state.hold_changes(self.brush.label, self.boxes)
         return changed
 
-    def _paint_dabs(self, dabs: Iterable[Stamp]) -> Box:
+    def _paint_stamps(self, stamps: Iterable[Stamp]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()
         # A plain sphere marks every voxel of its disc, even those whose label does not change.
         holds = self.brush.action if self.brush.tool is Tool.SPHERE else None
-        for stamp in dabs:
+        for stamp in stamps:
             box = stamp_box(stamp.centre, self.brush, self._spacing_mm, state.labels.shape)
             if box.is_empty:
                 continue

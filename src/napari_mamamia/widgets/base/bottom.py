@@ -7,7 +7,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import add_unnoted_dock
-from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
 _HALF: Final = 0.5
@@ -38,7 +38,7 @@ class BottomDock:
         self._panel = panel
         self._fill_steps = fill_steps
         self._holder: QWidget | None = None
-        self._turns = Turns(panel)
+        self._turns = EventLoopSteps(panel)
         self._is_list = False
         self._own_height = 0
 
@@ -60,7 +60,7 @@ class BottomDock:
             step()
         self._show_dock()
 
-    def show_by_turns(self, least_share: float) -> None:
+    def show_step_by_step(self, least_share: float) -> None:
         """Show the panel step by step, with at least this share of the window's height."""
         if self._find_window() is not None:
             steps = (self._make_dock, self._fill_dock, *self._fill_steps(), self._show_dock)

@@ -126,7 +126,7 @@ def named(widget: Any, name: str, tip: str) -> Any:
         widget.setAccessibleName(_name_by_tip(tip) or _speak_name(name))
     elif not isinstance(widget, QLabel):
         widget.setAccessibleName(_speak_name(name))
-    tell_reader(widget)
+    refresh_accessible_text(widget)
     _let_tab_go(widget)
     if isinstance(widget, QComboBox):
         widget.setItemDelegate(ChoiceRows(widget))
@@ -212,7 +212,7 @@ def call_by(control: QWidget, text: str) -> None:
         control.lineEdit().setAccessibleName(words)
 
 
-def tell_reader(widget: QWidget) -> None:
+def refresh_accessible_text(widget: QWidget) -> None:
     """Update a control's name and description for a screen reader after its texts changed.
 
     A button is named by its words without symbols, unless `call_by` named it; a label is read as it

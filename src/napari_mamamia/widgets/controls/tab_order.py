@@ -8,7 +8,7 @@ from qtpy.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from qtpy.QtGui import QColor, QPainter, QPen
 from qtpy.QtWidgets import QApplication, QScrollArea, QSplitter, QWidget
 
-from napari_mamamia.widgets.controls.controls import tell_reader
+from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 
 
 class ReadingOrder:
@@ -174,9 +174,9 @@ class FocusRing(QObject):
         self._colour = "white"
         self._around: QWidget | None = None
         self._ring: _Ring | None = None
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.timeout.connect(self._place_ring)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._place_ring)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._follow_focus)
@@ -191,7 +191,7 @@ class FocusRing(QObject):
         if event.type() in _FOLLOWED and watched is self._around:
             # In a later iteration: showing a ring lays out its neighbours, and during their
             # layout they would be left without any size.
-            self._soon.start()
+            self._timer.start()
         return False
 
     def _follow_focus(self, _before: QWidget | None, now: QWidget | None) -> None:
@@ -200,7 +200,7 @@ class FocusRing(QObject):
         is_ours = now is not None and any(root.isAncestorOf(now) for root in self._roots)
         self._around = now if is_ours else None
         if self._around is not None:
-            tell_reader(self._around)
+            refresh_accessible_text(self._around)
             self._around.installEventFilter(self)
             self._around.destroyed.connect(self._forget_control)
         self._place_ring()

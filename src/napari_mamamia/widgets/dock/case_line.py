@@ -11,10 +11,10 @@ from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
-from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
+from napari_mamamia.widgets.controls.controls import named, refresh_accessible_text, tool_button
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.hanging.bar import HangingBar
-from napari_mamamia.widgets.viewer.hand import HeldTool
+from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
 _SHORT: Final = {
     HangingStep.MIP: tr("MIP"),
@@ -37,11 +37,11 @@ class CaseLine(ReadingOrder, QToolBar):
     """Above the image: case and position, hanging steps, active tool, saved state, reader.
 
     It borrows most of its controls from the header and from the hanging's bar, so that nothing is
-    shown twice. `put_down_wanted` requests to turn the tool off, `panel_wanted` the panel, which
+    shown twice. `turn_off_wanted` requests to turn the tool off, `panel_wanted` the panel, which
     shows a message.
     """
 
-    put_down_wanted = Signal()
+    turn_off_wanted = Signal()
     panel_wanted = Signal()
     own_view_wanted = Signal()
 
@@ -55,7 +55,7 @@ class CaseLine(ReadingOrder, QToolBar):
         self._armed = ""
         self.chips = {step: self._make_chip(step) for step in HangingStep}
         self.armed = tool_button(
-            "line_armed", "", tr("Turns the tool off."), self.put_down_wanted.emit
+            "line_armed", "", tr("EventLoopSteps the tool off."), self.turn_off_wanted.emit
         )
         self.armed.hide()
         self.notice = tool_button("line_notice", "", tr("Shows the panel."), self.panel_wanted.emit)
@@ -92,7 +92,7 @@ class CaseLine(ReadingOrder, QToolBar):
         while self._line.count():
             self._line.takeAt(0)
 
-    def show_armed(self, tool: HeldTool | None) -> None:
+    def show_tool_name(self, tool: MouseTool | None) -> None:
         """Show the active tool, in the colour that it draws with."""
         self.armed.setVisible(tool is not None)
         if tool is None:
@@ -103,7 +103,7 @@ class CaseLine(ReadingOrder, QToolBar):
         self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
         self.armed.setToolTip(tr("Active tool: {name}; click to turn it off.", name=tr(tool.name)))
         self._fit_words()
-        tell_reader(self.armed)
+        refresh_accessible_text(self.armed)
 
     def show_notice(self, level: Level, text: str) -> None:
         """Show that the hidden panel has a message; "" for none."""
@@ -111,7 +111,7 @@ class CaseLine(ReadingOrder, QToolBar):
         sign = tr("Note") if level is Level.HINT else tr("Warning")
         self.notice.setText(f"▸ {sign}")
         self.notice.setToolTip("\n".join((text, tr("Click to show the panel."))))
-        tell_reader(self.notice)
+        refresh_accessible_text(self.notice)
 
     def resizeEvent(self, event: Any) -> None:
         """Shorten the steps to their numbers if their names do not fit."""

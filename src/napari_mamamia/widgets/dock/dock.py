@@ -21,12 +21,12 @@ from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 from napari_mamamia.widgets.base.blinding import guard_services
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import find_line_style, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
 from napari_mamamia.widgets.dock.case_line import CaseLine
@@ -55,7 +55,7 @@ class MamamiaDock(ReadingOrder, DockParts):
     services
         The calls that the pages make; tests pass fakes.
     is_gradual
-        Whether `making` is left to the caller, and pages are placed by `fill_by_turns` or on
+        Whether `making` is left to the caller, and pages are placed by `fill_step_by_step` or on
         request.
 
     Attributes
@@ -106,13 +106,13 @@ class MamamiaDock(ReadingOrder, DockParts):
         """The name of the displayed page."""
         return self.pages.page
 
-    def fill_by_turns(self) -> None:
+    def fill_step_by_step(self) -> None:
         """Place the pages step by step in a docked panel; then fit it."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
         self.docking.is_filling = True
-        Turns(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
+        EventLoopSteps(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
 
     def _leave_offscreen_parent(self, widget: QWidget) -> None:
         if widget.parent() is self.offscreen_parent:
@@ -144,7 +144,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         """Show the leaderboard below the image."""
         self.results.show_leaderboard()
         self.docking.make_room(_LEADERBOARD_SHARE)
-        self.bottom.show_by_turns(_LEADERBOARD_SHARE)
+        self.bottom.show_step_by_step(_LEADERBOARD_SHARE)
 
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open and nothing is hidden."""
@@ -162,7 +162,10 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
-        for turns in (*self.findChildren(Turns), *self.results.findChildren(Turns)):
+        for turns in (
+            *self.findChildren(EventLoopSteps),
+            *self.results.findChildren(EventLoopSteps),
+        ):
             turns.start([])
         self._end_offscreen_parent()
         self.predict_flow.close()
@@ -221,15 +224,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         for follow in (self._give_room, self.bottom.follow_list):
             self.room.taken.connect(follow)
         self.results.seen.connect(self._share_room)
-        self.case_line.put_down_wanted.connect(self.hand.put_down)
+        self.case_line.turn_off_wanted.connect(self.active_tool.turn_off)
         self.case_line.own_view_wanted.connect(self.hanging.leave)
-        self.hand.changed.connect(lambda: self.case_line.show_armed(self.hand.tool))
+        self.active_tool.changed.connect(
+            lambda: self.case_line.show_tool_name(self.active_tool.tool)
+        )
         self.results.fold_wanted.connect(self.docking.give_room_back)
         self.docking.shown.connect(self.dropping.watch_view)
         self.docking.closed.connect(self.reading.leave)
         self.reading.entering.connect(self.docking.give_room_back)
         self.reading.leaving.connect(self.docking.fit_later)
-        self.docking.hidden.connect(self.hand.put_down)
+        self.docking.hidden.connect(self.active_tool.turn_off)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)
         self.docking.window_came.connect(self.measuring.record.read)
@@ -238,7 +243,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_window()
         self.pages.turned.connect(self._follow_page)
         self.pages.turned.connect(self.refresh.look)
-        self.hand.page_wanted.connect(self.show_page)
+        self.active_tool.page_wanted.connect(self.show_page)
         self.tools.signs.problem_changed.connect(self.header.set_refusal)
         self.projecting.changed.connect(self.tools.aim.look)
         self.predict_page.grow_wanted.connect(self._grow_candidate)
@@ -332,7 +337,7 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _come_back(self) -> bool:
         """Show the panel again on Esc, if the image was alone and no tool is active."""
-        is_due = self.fold.is_alone and self.hand.tool is None
+        is_due = self.fold.is_alone and self.active_tool.tool is None
         if is_due:
             self.fold.unfold()
         return is_due
@@ -362,7 +367,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.layout().activate()  # otherwise the dock's width would depend on the previous lines
 
     def _put_aside(self) -> None:
-        self.hand.put_down()
+        self.active_tool.turn_off()
         self.editing.save_if_needed(lambda _saved: None)
 
     def _grow_candidate(self) -> None:
@@ -370,7 +375,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.refine_flow.grow_prediction()
 
     def _follow_page(self, page: str) -> None:
-        self.hand.turn(page)
+        self.active_tool.follow_page(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
         if page == "Cases":

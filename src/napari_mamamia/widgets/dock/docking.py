@@ -107,7 +107,7 @@ class Docking(WindowPart):
         self._size_told = self._last_said = ""
         self._size_settled = QTimer(self)
         self._size_settled.setSingleShot(True)
-        self._size_settled.timeout.connect(self._tell_size)
+        self._size_settled.timeout.connect(self._report_size)
         self._notifier.said.connect(self._note_said)
         # Between two docks the panel has no parent for a moment: only later is that known from
         # removal.
@@ -251,7 +251,7 @@ class Docking(WindowPart):
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         """Report the size that the window needs if it is too small; clear that when it fits."""
         window = self._main_window
         if not self._is_fitted or not isinstance(window, QMainWindow) or window.isHidden():

@@ -169,7 +169,7 @@ class WaitingPanel(QWidget):
     def _go_on(self) -> None:
         outcome = outcome_of(self._take_turn)
         if isinstance(outcome, Failed):
-            self._tell_failure(outcome.error)
+            self._report_failure(outcome.error)
         elif isinstance(outcome, Finished) and not outcome.result:
             self._give_way(is_gradual=True)
 
@@ -241,7 +241,7 @@ class WaitingPanel(QWidget):
         else:
             self._leave_window()
 
-    def _tell_failure(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         _log.error("the panel could not be created", exc_info=error)
         text = _BROKEN if isinstance(self._imported, Failed) else _NOT_MADE
         self._drop_panel()

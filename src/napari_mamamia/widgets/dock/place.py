@@ -79,7 +79,7 @@ def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
         home.setWidget(panel)
         _make_home(panel, home)
         panel.show()
-    panel.fill_by_turns()
+    panel.fill_step_by_step()
 
 
 def _make_home(panel: MamamiaDock, dock: Any) -> None:

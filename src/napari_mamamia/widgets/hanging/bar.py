@@ -13,7 +13,13 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
 from napari_mamamia.services.case.prior import PriorLink
 from napari_mamamia.widgets.base.keys import with_key
-from napari_mamamia.widgets.controls.controls import label, named, row, tell_reader, tool_button
+from napari_mamamia.widgets.controls.controls import (
+    label,
+    named,
+    refresh_accessible_text,
+    row,
+    tool_button,
+)
 
 _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
@@ -109,7 +115,7 @@ class HangingBar(QFrame):
         lacks = [f"{tr(other.words)}: {why}" for other, why in plan.left_out]
         tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are available")])
         self.text.setToolTip(tip)
-        tell_reader(self.text)
+        refresh_accessible_text(self.text)
         self.back.setEnabled(step is not None)
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
@@ -147,7 +153,7 @@ class HangingBar(QFrame):
         self.note.setToolTip(why)
         self.link.setText(tr("Unlink") if is_linked else tr("Link here"))
         self.link.setToolTip(_UNLINK if is_linked else _LINK)
-        tell_reader(self.link)
+        refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
         """Offer these exams first."""

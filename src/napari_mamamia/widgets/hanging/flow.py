@@ -81,7 +81,7 @@ class Hanging(WindowPart):
         self.step: HangingStep | None = None
         self._is_due = self._has_looked = False
         self._signal: Any = None
-        self._wishes = HangingSettings()
+        self._hanging_settings = HangingSettings()
         self.prior: PriorChoice | None = None
         self._pane: PriorPane | None = None
         self._link: PriorLink | None = None
@@ -119,7 +119,7 @@ class Hanging(WindowPart):
         if case is None:
             return None
         has_prior = self.prior is not None or bool(self.list_priors())
-        return self._services.plan_hanging(case, has_prior, self._wishes.unwanted)
+        return self._services.plan_hanging(case, has_prior, self._hanging_settings.unwanted)
 
     def walk(self, by: int) -> None:
         """Move by `by` steps; before the first is the own view."""
@@ -306,7 +306,7 @@ class Hanging(WindowPart):
         grid = self._scene.grid
         if grid is None:
             return
-        seen = grid.display_frame().plane, self._wishes.shares.get(step)
+        seen = grid.display_frame().plane, self._hanging_settings.shares.get(step)
         neurological = self._planes.sides.neurological
         self._pane = None
         self._planes.hang(arrange(step, plan.roles, *seen, neurological=neurological))
@@ -383,12 +383,12 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _show_bar(self) -> None:
-        self.bar.show_step(self.plan(), self.step, self._wishes.unwanted)
+        self.bar.show_step(self.plan(), self.step, self._hanging_settings.unwanted)
 
     # --------------------------------------------------------------------- wishes
 
     def _choose_step(self, step: HangingStep, wanted: bool) -> None:
-        self._remember_hanging(wish_step(self._wishes, step, wanted))
+        self._remember_hanging(wish_step(self._hanging_settings, step, wanted))
         if step is self.step and not wanted:
             self.leave()
         self._show_bar()
@@ -398,11 +398,15 @@ class Hanging(WindowPart):
         if step is None or share is None or self._planes.layout is not Layout.HUNG:
             return
         if self._planes.arrangement.name == step:
-            self._remember_hanging(wish_share(self._wishes, step, share))
+            self._remember_hanging(wish_share(self._hanging_settings, step, share))
 
     def _on_grey(self, _names: object, name: str) -> None:
-        if self.step is not None and self._wishes.grey.get(self.step) != name and not self._is_due:
-            self._remember_hanging(wish_grey(self._wishes, self.step, name))
+        if (
+            self.step is not None
+            and self._hanging_settings.grey.get(self.step) != name
+            and not self._is_due
+        ):
+            self._remember_hanging(wish_grey(self._hanging_settings, self.step, name))
 
     def _grey_later(self, _event: object = None) -> None:
         if self.step is not None:
@@ -410,7 +414,7 @@ class Hanging(WindowPart):
 
     def _put_grey(self) -> None:
         step = self.step
-        name = None if step is None else self._wishes.grey.get(step)
+        name = None if step is None else self._hanging_settings.grey.get(step)
         layer = self._scene.image_on_screen()
         if name is None or name not in self._contrasting.names or layer is None:
             return
@@ -421,11 +425,11 @@ class Hanging(WindowPart):
 
     def _recall_hanging(self) -> None:
         settings = dict(self._services.load_preferences().view)
-        self._wishes = read_hanging_settings(settings.get(self._setting_name, ""))
+        self._hanging_settings = read_hanging_settings(settings.get(self._setting_name, ""))
         self._show_bar()
 
     def _remember_hanging(self, settings: HangingSettings) -> None:
-        self._wishes = settings
+        self._hanging_settings = settings
         preferences = self._services.load_preferences()
         view = dict(preferences.view) | {self._setting_name: write_hanging_settings(settings)}
         try:

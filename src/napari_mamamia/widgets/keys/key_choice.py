@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, RETIRED, Key, bind_keys, unbind_keys
-from napari_mamamia.widgets.controls.controls import tell_reader
+from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The user's own keys replace those of the table; a key that is taken is refused.
@@ -215,4 +215,4 @@ class KeyChoice(WindowPart):
                 tip = widget.toolTip()
                 if "(key " in tip:
                     widget.setToolTip(retitled(tip, shown))
-                    tell_reader(widget)
+                    refresh_accessible_text(widget)

@@ -87,7 +87,7 @@ class MeasureFlow(WindowPart):
         self.views = [self._make_view(self._scene.viewer)]
         tool.find = self._find_grip
         tool.changed.connect(self._show_views)
-        tool.armed.connect(self._follow_hand)
+        tool.tool_changed.connect(self._follow_tool)
         tool.drawn.connect(self._take_drawn)
         tool.chosen.connect(self._choose_drawing)
         tool.dragged.connect(self._drag_point)
@@ -114,7 +114,7 @@ class MeasureFlow(WindowPart):
         tools = {action: partial(self.use, kind) for kind, action in ACTIONS.items()}
         return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
 
-    def _follow_hand(self) -> None:
+    def _follow_tool(self) -> None:
         """Show the active tool, and no drawings while a brush is active."""
         self._section.show_tool(self._tool.kind)
         self._show_views()
@@ -136,7 +136,7 @@ class MeasureFlow(WindowPart):
         """Turn a tool on or off; a key image is kept, or dropped, at once."""
         if kind is not MeasureKind.KEY_IMAGE:
             self._tool.toggle(kind)
-            self._follow_hand()
+            self._follow_tool()
             return
         middle = self._find_middle()
         if middle is None:

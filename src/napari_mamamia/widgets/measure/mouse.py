@@ -13,9 +13,9 @@ from napari_mamamia.core.measurement import MeasureKind, PointMm
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.measure.shapes import Sketch, Slice, has_extent
 from napari_mamamia.widgets.measure.overlay import Grip
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 
 OWNER: Final = "measure"
 PAGE: Final = "View"
@@ -47,7 +47,7 @@ _ASKS: Final = MappingProxyType(
 class DrawTool(WindowPart):
     """Draws with the active tool, and moves ends of drawings.
 
-    `changed` reports that drawings look different, `armed` that another tool is active. `drawn`
+    `changed` reports new drawings, `tool_changed` that another tool is active. `drawn`
     carries a complete `Sketch` and the view that it was drawn in. `chosen` carries the key of a
     clicked drawing, "" for none; `dragged` its `Grip` and the new position of its point; `dropped`
     reports that the drag has ended. `refused` carries why nothing was drawn.
@@ -61,23 +61,23 @@ class DrawTool(WindowPart):
     """
 
     changed = Signal()
-    armed = Signal()
+    tool_changed = Signal()
     drawn = Signal(object, object)
     chosen = Signal(str)
     dragged = Signal(object, object)
     dropped = Signal()
     refused = Signal(str)
 
-    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+    def __init__(self, context: WindowContext, active_tool: ActiveTool, aim: Aim) -> None:
         super().__init__(context)
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self.sketch: Sketch | None = None
         self.find: Callable[[Any, Any], Grip | None] = lambda _viewer, _pixel: None
         self.is_over = False
         self._is_gripping = False
         self._last_pixel: tuple[float, float] = (0.0, 0.0)
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
@@ -89,35 +89,35 @@ class DrawTool(WindowPart):
     @property
     def kind(self) -> MeasureKind | None:
         """The kind of the active tool, None for none."""
-        mode = self._hand.mode_of(OWNER)
+        mode = self._active_tool.mode_of(OWNER)
         return MeasureKind(mode) if mode else None
 
     @property
     def is_shown(self) -> bool:
         """Whether drawings are visible: not while a brush is active."""
-        tool = self._hand.tool
+        tool = self._active_tool.tool
         return tool is None or tool.owner not in _BRUSHES
 
     def toggle(self, kind: MeasureKind) -> None:
         """Turn a tool on, or off if it is active."""
         if self.kind is kind:
-            self._hand.put_down(OWNER)
+            self._active_tool.turn_off(OWNER)
             return
         if self._scene.grid is None:
             self.refused.emit(tr("Open a case first."))
             return
         name = f"{NAMES[kind]}: {_ASKS[kind]}"
-        tool = HeldTool(OWNER, kind, name, PAGE, waits=True, other_pages=_OTHER_PAGES)
-        self._hand.take(tool)
+        tool = MouseTool(OWNER, kind, name, PAGE, waits=True, other_pages=_OTHER_PAGES)
+        self._active_tool.turn_on(tool)
 
     # -------------------------------------------------------------------- inner
 
-    def _follow_hand(self) -> None:
+    def _follow_tool(self) -> None:
         """Drop an unfinished drawing of a tool that is not active any more."""
         if self.kind is not None:
             self._rest_layer()
         self._set_sketch(None)
-        self.armed.emit()
+        self.tool_changed.emit()
 
     def _rest_layer(self) -> None:
         """Deactivate the tool of another layer, which would draw during the drag."""
@@ -145,7 +145,7 @@ class DrawTool(WindowPart):
     def _follow_move(self, viewer: Any, event: Any) -> None:
         if self.sketch is not None:
             self._lead_line(viewer, event.position)
-        may = self._hand.tool is None and not event.modifiers
+        may = self._active_tool.tool is None and not event.modifiers
         self.is_over = may and self.find(viewer, event.pos) is not None
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
@@ -194,13 +194,13 @@ class DrawTool(WindowPart):
     def _end_line(self, viewer: Any, event: Any) -> None:
         """End a line; a click at its start does not end it."""
         sketch = self.sketch
-        if sketch is None or sketch.hand is None:
+        if sketch is None or sketch.pointer is None:
             return
         if _find_distance(event, self._last_pixel) <= _STILL_PIXELS:
             self.refused.emit(tr("Both points are the same: click another point."))
             return
         self._last_pixel = _read_pixel(event)
-        sketch = sketch.place(sketch.hand)
+        sketch = sketch.place(sketch.pointer)
         if not sketch.is_complete:
             self._set_sketch(sketch)
             return
@@ -213,7 +213,7 @@ class DrawTool(WindowPart):
 
     def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
         """Select the pressed drawing, and move its end with the pointer."""
-        is_free = self._hand.tool is None or self.kind is not None
+        is_free = self._active_tool.tool is None or self.kind is not None
         if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
             return
         grip = self.find(viewer, event.pos)

@@ -29,8 +29,8 @@ from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool, choose_next
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
@@ -46,7 +46,7 @@ class RefineFlow(WindowPart):
         page: RefinePage,
         header: Header,
         editing: Editing,
-        hand: Hand,
+        active_tool: ActiveTool,
         painting: Painting,
         growing: Growing,
         box: PromptTool,
@@ -62,7 +62,7 @@ class RefineFlow(WindowPart):
         self._page = page
         self._header = header
         self._editing = editing
-        self._hand = hand
+        self._active_tool = active_tool
         self._painting = painting
         self._growing = growing
         self._box = box
@@ -173,7 +173,7 @@ class RefineFlow(WindowPart):
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
             is_reading = name == "accept" and bool(self._session.study)
-            if self._hand.page == key.page or held == (False,) or is_reading:
+            if self._active_tool.page == key.page or held == (False,) or is_reading:
                 action(*held)
             else:
                 self._notifier.hint(
@@ -189,7 +189,7 @@ class RefineFlow(WindowPart):
     def drop_stroke(self) -> None:
         """Drop the current stroke, or stop waiting for a click or a box."""
         self._painting.drop_stroke()
-        self._hand.stop_waiting()
+        self._active_tool.stop_waiting()
 
     def accept(self) -> None:
         """Save the mask, then open the next case; if it cannot be saved, its case stays open.

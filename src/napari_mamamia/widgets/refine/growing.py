@@ -21,8 +21,8 @@ from napari_mamamia.services.refine.grow_mask import (
     lay_grown,
     merge_grown,
     recall_growth,
-    seeds_beside_growth,
     seeds_of,
+    seeds_without_growth,
     steps_of,
     without_outlines,
 )
@@ -142,7 +142,7 @@ class Growing(WindowPart):
 
     def _grow_outlines(self, live: EditingSession) -> None:
         images, grid = live.images, live.grid
-        seeds = seeds_beside_growth(live, self._last_growth(live))
+        seeds = seeds_without_growth(live, self._last_growth(live))
         if not seeds or images is None:
             self._notifier.hint(_NOTHING)
             return
@@ -337,7 +337,7 @@ class Growing(WindowPart):
         self, live: EditingSession, name: str, grown: Grown, job: GrowJob | None = None
     ) -> None:
         before = self._last_growth(live)
-        seeds = seeds_beside_growth(live, before)
+        seeds = seeds_without_growth(live, before)
         box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
         added = without_outlines(box, added, seeds)
         step = self._finish_growth(live, name, box, mask, grown)

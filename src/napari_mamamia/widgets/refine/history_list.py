@@ -216,15 +216,15 @@ class StepWords:
         if len(before) == len(self._steps) and all(
             a is b for a, b in zip(before[start:], self._steps[start:], strict=True)
         ):
-            return _tell_turn(self._steps, start, self._position), ""
+            return _describe_jump(self._steps, start, self._position), ""
         ids = set(map(id, self._steps))
         lost = [step for step in before[start:] if id(step) not in ids]
         newest = self._steps[self._position - 1]
         row = newest.undone_row
-        return _tell_undone(self._steps, row) if row else "", _tell_lost(lost, newest.label)
+        return _describe_undo(self._steps, row) if row else "", _describe_lost(lost, newest.label)
 
 
-def _tell_turn(steps: Sequence[Edit], start: int, stop: int) -> str:
+def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
     """Return the effect of going from one row to another; "" for the same row."""
     if abs(stop - start) > 1 and not _is_one_act(steps[min(start, stop) : max(start, stop)]):
         name = steps[stop - 1].name if stop else tr("the start")
@@ -235,8 +235,8 @@ def _tell_turn(steps: Sequence[Edit], start: int, stop: int) -> str:
     row = step.undone_row
     if row is not None:
         # Undoing a reversal is a redo.
-        return _tell_undone(steps, row) if stop > start else _tell_again(steps, row)
-    return _tell_undone(steps, stop + 1) if stop < start else _tell_again(steps, stop)
+        return _describe_undo(steps, row) if stop > start else _describe_redo(steps, row)
+    return _describe_undo(steps, stop + 1) if stop < start else _describe_redo(steps, stop)
 
 
 def _is_one_act(steps: Sequence[Edit]) -> bool:
@@ -244,15 +244,15 @@ def _is_one_act(steps: Sequence[Edit]) -> bool:
     return sum(bool(step.changed_voxels) for step in steps) <= 1
 
 
-def _tell_undone(steps: Sequence[Edit], row: int) -> str:
+def _describe_undo(steps: Sequence[Edit], row: int) -> str:
     return tr("Undone: {row} {name}.", row=row, name=steps[row - 1].name)
 
 
-def _tell_again(steps: Sequence[Edit], row: int) -> str:
+def _describe_redo(steps: Sequence[Edit], row: int) -> str:
     return tr("Redone: {row} {name}.", row=row, name=steps[row - 1].name)
 
 
-def _tell_lost(lost: Sequence[Edit], label: int) -> str:
+def _describe_lost(lost: Sequence[Edit], label: int) -> str:
     """Return which undone steps of other lesions than `label` are lost."""
     others = Counter(
         step.label

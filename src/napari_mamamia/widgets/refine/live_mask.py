@@ -17,9 +17,9 @@ from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.live_edits import adopt_layer, notice_painting
+from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.stroke import TOO_FAR
-from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
@@ -212,17 +212,17 @@ class LiveMask(WindowPart):
             return
         self.release()
         self._going += 1
-        outcome = outcome_of(lambda: live.way_to(position))
+        outcome = outcome_of(lambda: live.prepare_jump(position))
         self._report_failure(outcome, _GOING)
         if isinstance(outcome, Finished):
             self._go_on(live, outcome.result, self._going)
 
     # -------------------------------------------------------------------- inner
 
-    def _go_on(self, live: EditingSession, way: Way, number: int) -> None:
+    def _go_on(self, live: EditingSession, way: GatheredJump, number: int) -> None:
         if live is not self.live or number != self._going:
             return
-        outcome = outcome_of(lambda: _gather_way(way))
+        outcome = outcome_of(lambda: _gather_jump(way))
         self._report_failure(outcome, _GOING)
         if not isinstance(outcome, Finished):
             return
@@ -314,7 +314,7 @@ class LiveMask(WindowPart):
         self._report_failure(outcome_of(self.repair_layer), tr("Repairing your mask's layer"))
 
 
-def _gather_way(way: Way) -> bool:
+def _gather_jump(way: GatheredJump) -> bool:
     """Gather a jump for some ms; return whether it is complete."""
     clock = QElapsedTimer()
     clock.start()

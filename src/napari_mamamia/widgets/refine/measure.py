@@ -44,9 +44,9 @@ class RefineMeasure(WindowPart):
         self._counting = self._session.counting
         self._of: object = None
         self._since_step = QElapsedTimer()
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.timeout.connect(self.measure_now)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self.measure_now)
         self._session.masks_changed.connect(self._count_anew)
 
     @property
@@ -117,7 +117,7 @@ class RefineMeasure(WindowPart):
         """
         is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
         self._since_step.start()
-        self._soon.start(_AFTER_ROW_MS if is_row else 0)
+        self._timer.start(_AFTER_ROW_MS if is_row else 0)
 
     def measure_now(self) -> None:
         """Measure the current mask; only the newest result counts."""

@@ -15,9 +15,9 @@ from napari_mamamia.widgets.refine.brush_cursor import sign_colour
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
@@ -78,18 +78,18 @@ class ToolSigns(QObject):
 
     def __init__(
         self,
-        hand: Hand,
+        active_tool: ActiveTool,
         aim: Aim,
         views: Callable[[], Iterable[Any]],
         signs: Mapping[str, Callable[[Any], ToolSign]],
     ) -> None:
         super().__init__()
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._views = views
         self._signs = signs
         self._problem = ""
-        hand.changed.connect(self.write)
+        active_tool.changed.connect(self.write)
         aim.changed.connect(self.write)
 
     def write(self, _event: object = None) -> None:
@@ -105,7 +105,7 @@ class ToolSigns(QObject):
             self.problem_changed.emit(problem)
 
     def _make_sign(self, view: Any) -> ToolSign:
-        tool = self._hand.tool
+        tool = self._active_tool.tool
         if tool is None:
             return ToolSign("")
         if tool.owner in self._signs:
@@ -139,22 +139,22 @@ class NapariPaint(WindowPart):
 
     sign_changed = Signal()
 
-    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+    def __init__(self, context: WindowContext, active_tool: ActiveTool, aim: Aim) -> None:
         super().__init__(context)
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._check_aim)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._check_aim)
         self._scene.viewer.layers.events.inserted.connect(self._on_inserted)
-        hand.changed.connect(self._follow_hand)
-        aim.changed.connect(self._soon.start)
+        active_tool.changed.connect(self._follow_tool)
+        aim.changed.connect(self._timer.start)
 
     def sign(self, _view: Any) -> ToolSign:
         """Return the text on the image: tool, action, and width."""
         layer = self._scene.layer(Role.REFINED)
-        mode = self._hand.mode_of(OWNER)
+        mode = self._active_tool.mode_of(OWNER)
         if layer is None or not mode:
             return ToolSign("")
         erases = mode == "erase" or layer.selected_label == layer.colormap.background_value
@@ -174,18 +174,18 @@ class NapariPaint(WindowPart):
     def _on_mode(self, _event: object = None) -> None:
         mode = self._read_mode()
         if mode in _NAMES:
-            self._hand.take(HeldTool(OWNER, mode, _NAMES[mode], _PAGE))
-            self._soon.start()  # other listeners of napari receive the mode first
+            self._active_tool.turn_on(MouseTool(OWNER, mode, _NAMES[mode], _PAGE))
+            self._timer.start()  # other listeners of napari receive the mode first
         else:
-            self._hand.put_down(OWNER)
+            self._active_tool.turn_off(OWNER)
 
     def _read_mode(self) -> str:
         layer = self._scene.layer(Role.REFINED)
         return "" if layer is None else str(layer.mode)
 
-    def _follow_hand(self) -> None:
+    def _follow_tool(self) -> None:
         """Turn napari's tool off together with the active tool."""
-        if not self._hand.mode_of(OWNER) and self._read_mode() in _NAMES:
+        if not self._active_tool.mode_of(OWNER) and self._read_mode() in _NAMES:
             layer = self._scene.layer(Role.REFINED)
             if layer is not None:
                 layer.mode = _AT_REST
@@ -193,8 +193,8 @@ class NapariPaint(WindowPart):
     def _check_aim(self) -> None:
         """Turn the tool off if it would paint hidden voxels, and report why."""
         problem = self._aim.problem_in(self._scene.viewer)
-        if self._hand.mode_of(OWNER) and problem:
-            self._hand.put_down(OWNER)
+        if self._active_tool.mode_of(OWNER) and problem:
+            self._active_tool.turn_off(OWNER)
             self._notifier.warn(problem)
 
 
@@ -210,7 +210,7 @@ class MouseTools(WindowPart):
 
     Attributes
     ----------
-    hand, aim, signs
+    active_tool, aim, signs
         The active tool; whether a press hits the displayed voxel; the text on the image.
     painting, prompts, grow_box, ftv_box, landmarks, drawing
         The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
@@ -227,23 +227,23 @@ class MouseTools(WindowPart):
     ) -> None:
         super().__init__(context)
         self._known: object = None
-        self.hand = Hand(page)
+        self.active_tool = ActiveTool(page)
         self.aim = Aim(context)
-        self.painting = Painting(context, editing, marks, self.hand, self.aim)
-        self._napari = NapariPaint(context, self.hand, self.aim)
-        pair = (self._scene, self.hand, self.aim)
+        self.painting = Painting(context, editing, marks, self.active_tool, self.aim)
+        self._napari = NapariPaint(context, self.active_tool, self.aim)
+        pair = (self._scene, self.active_tool, self.aim)
         self.prompts = PromptTool(*pair, "prompts", "Predict", "Predict")
         self.grow_box = PromptTool(*pair, "grow box", tr("Refine"), tr("Grow"))
         self.ftv_box = PromptTool(*pair, tr("FTV box"), tr("Kinetics"), "FTV")
         self.landmarks = PromptTool(*pair, "landmarks", "Findings", "Findings")
-        self.drawing = DrawTool(context, self.hand, self.aim)
+        self.drawing = DrawTool(context, self.active_tool, self.aim)
         signs = {"painting": self._paint_sign, "napari": self._napari.sign}
-        self.signs = ToolSigns(self.hand, self.aim, views, signs)
+        self.signs = ToolSigns(self.active_tool, self.aim, views, signs)
         self.painting.sign_changed.connect(self.signs.write)
         self._napari.sign_changed.connect(self.signs.write)
         self._session.case_changed.connect(self._on_case)
         boxes = (self.grow_box, self.ftv_box)
-        for part in (self.hand, self.signs, self.prompts, *boxes, self.landmarks):
+        for part in (self.active_tool, self.signs, self.prompts, *boxes, self.landmarks):
             part.setParent(self)
 
     def attach(self, viewer: Any) -> None:
@@ -264,4 +264,4 @@ class MouseTools(WindowPart):
         signal = None if case is None else case.signal
         if signal is not self._known:
             self._known = signal
-            self.hand.put_down()
+            self.active_tool.turn_off()

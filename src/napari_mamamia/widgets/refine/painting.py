@@ -27,9 +27,9 @@ from napari_mamamia.widgets.refine.state import (
     RefineState,
     next_radius_mm,
 )
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks, StrokeMarks
 
 _OWNER: Final = "painting"
@@ -62,13 +62,18 @@ class Painting(WindowPart):
     line_drawn = Signal(object, object)
 
     def __init__(
-        self, context: WindowContext, editing: Editing, marks: Marks, hand: Hand, aim: Aim
+        self,
+        context: WindowContext,
+        editing: Editing,
+        marks: Marks,
+        active_tool: ActiveTool,
+        aim: Aim,
     ) -> None:
         super().__init__(context)
         self._editing = editing
         self._mask = editing.mask
         self._marks = marks
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._cursor = BrushCursor(self._scene)
         self.grown_so_far: Callable[[], tuple[Box, NDArray[np.bool_]] | None] = lambda: None
@@ -111,9 +116,9 @@ class Painting(WindowPart):
         strokes.previewed.connect(self._show_preview)
         strokes.changed.connect(self._show_change)
         strokes.stepped.connect(lambda _step: self._end_preview())
-        editing.mask.stepped.connect(self._tell_step)
+        editing.mask.stepped.connect(self._report_step)
         editing.opened.connect(self._begin_words)
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         aim.changed.connect(self._show_cursor)
         self._cursor.held.changed.connect(self._hold_keys)
 
@@ -134,7 +139,7 @@ class Painting(WindowPart):
     @property
     def state(self) -> RefineState:
         """The active tool, and its current or last brush."""
-        mode = self._hand.mode_of(_OWNER)
+        mode = self._active_tool.mode_of(_OWNER)
         return RefineState(PaintTool(mode) if mode else PaintTool.NONE, self._brush)
 
     @property
@@ -169,11 +174,11 @@ class Painting(WindowPart):
             self._notifier.hint(_NO_MASK)
             tool = PaintTool.NONE
         if tool is PaintTool.NONE:
-            self._hand.put_down(_OWNER)
+            self._active_tool.turn_off(_OWNER)
             return
         if tool.brush_tool is not None:
             self._brush = replace(self._brush, tool=tool.brush_tool)
-        self._hand.take(HeldTool(_OWNER, str(tool), tool.shown, _PAGE))
+        self._active_tool.turn_on(MouseTool(_OWNER, str(tool), tool.shown, _PAGE))
 
     def toggle_tool(self, tool: PaintTool) -> None:
         """Turn a tool on, or off if it is active."""
@@ -211,7 +216,7 @@ class Painting(WindowPart):
             self._clear_preview()
         self._show_cursor()
 
-    def _follow_hand(self) -> None:
+    def _follow_tool(self) -> None:
         """Follow the active tool; a stroke that another tool interrupts is ended."""
         self._end_stroke()
         self._is_paused = False
@@ -414,7 +419,7 @@ class Painting(WindowPart):
         self._words.begin(self._mask.live)
         self._forget_change()
 
-    def _tell_step(self) -> None:
+    def _report_step(self) -> None:
         """Report an undo or a redo; other steps are reported by their tool."""
         live = self._mask.live
         if live is None:

@@ -186,7 +186,7 @@ class StrokeQueue(WindowPart):
         """Compute a preview of the current stroke, once the previous preview is done."""
         self._is_preview_due = self._jobs.is_running(_PREVIEWING)
         live = self._live
-        work = None if self._is_preview_due or live is None else live.work_in_hand()
+        work = None if self._is_preview_due or live is None else live.current_work()
         if work is None:
             return
         preview = self._services.preview_stroke

@@ -13,9 +13,9 @@ from napari_mamamia.services.review.client import StudyClient
 from napari_mamamia.services.review.consensus import ConsensusMask
 from napari_mamamia.services.review.judging import Decided, Difference, Dispute, ShownReading
 from napari_mamamia.services.review.lesion_rows import LesionTable
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.review.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.widgets.review.judging_view import JudgingView
@@ -45,7 +45,7 @@ class Judging(WindowPart):
     ) -> None:
         super().__init__(context)
         self._view, self._case, self._editing = view, case, editing
-        self._late = Turns(self)
+        self._late = EventLoopSteps(self)
         self._shown: tuple[ShownReading, ...] = ()
         self._parts: tuple[Difference, ...] = ()
         self._lesions = LesionTable()
@@ -296,13 +296,13 @@ class Judging(WindowPart):
         client, dispute = self.client, self.dispute
         if client is None or dispute is None:
             return
-        put_down = self._services.review.set_down
+        turn_off = self._services.review.set_down
 
         def go_on(all_saved: bool) -> None:
             if all_saved:
                 self._finish_case(
                     tr("Setting down {case_id}", case_id=dispute.case_id),
-                    lambda: put_down(client, dispute),
+                    lambda: turn_off(client, dispute),
                 )
 
         self._editing.save_if_needed(go_on)

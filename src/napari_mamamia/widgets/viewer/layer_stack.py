@@ -323,7 +323,7 @@ class LayerStack:
             self._draw_once()
             layer.visible = visible
 
-    def tell(self, role: Role, part: Part | None = None) -> None:
+    def report_change(self, role: Role, part: Part | None = None) -> None:
         """Report to the other views that a layer's array was changed in place."""
         for listener in tuple(self.redrawn):
             listener(role, part)

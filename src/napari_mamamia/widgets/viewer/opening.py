@@ -17,6 +17,7 @@ from napari_mamamia.services.case.read_ahead import CaseAhead
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     Role,
@@ -27,7 +28,6 @@ from napari_mamamia.widgets.base.layers import (
     tag_of,
 )
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.viewer.ahead import Ahead
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -61,8 +61,8 @@ class Opening(WindowPart):
         super().__init__(context)
         self._text = text
         self._since_redraw = QElapsedTimer()
-        self._late = Turns(self)
-        self._warming = Turns(self)
+        self._late = EventLoopSteps(self)
+        self._warming = EventLoopSteps(self)
         self.ahead = Ahead(context)
 
     def warm_up(self) -> None:
@@ -254,7 +254,7 @@ class Opening(WindowPart):
         steps: list[Callable[[], object]] = []
         if is_first:
             steps.append(partial(self._go_to_tumour, read))
-        steps.append(partial(self._tell_shown, case))
+        steps.append(partial(self._report_shown, case))
         steps += [partial(self._show_late, case, mask) for mask in late]
         steps += self._text.write_steps(loaded) if is_slow else []
         self._late.start([*steps, *self._scene.stack.removal_steps()])
@@ -267,7 +267,7 @@ class Opening(WindowPart):
         place = read.place or (z // 2, y // 2, x // 2)
         self._scene.view.go_to(place, centre=False, phase=read.phase)
 
-    def _tell_shown(self, case: Case) -> None:
+    def _report_shown(self, case: Case) -> None:
         """Report the displayed case in the next iteration, when pages and views follow it."""
         if self._session.shows(case):
             self.case_shown.emit()

@@ -107,7 +107,7 @@ class Overlays:
         layer = self._stack.layer(Role.MAP)
         if layer is not None:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
-            self._stack.tell(Role.MAP)
+            self._stack.report_change(Role.MAP)
 
     # ------------------------------------------------------------------ doubt
 
@@ -128,7 +128,7 @@ class Overlays:
         if layer is not None and array_of(layer).shape == array.shape:
             np.copyto(array_of(layer), array)
             layer.refresh(extent=False, highlight=False)
-            self._stack.tell(Role.AGREEMENT)
+            self._stack.report_change(Role.AGREEMENT)
             return
         with self._stack.changing():
             self._stack.put(agreement_layer(tag, array), Role.AGREEMENT).editable = False

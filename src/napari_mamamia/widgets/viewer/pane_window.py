@@ -19,8 +19,8 @@ from napari_mamamia.widgets.adapter.adapter import (
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import find_line_style
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import discard
 from napari_mamamia.widgets.viewer.pane import Pane
 
@@ -140,7 +140,7 @@ class PaneWindow:
         self._main_column: QSplitter | None = None
         self._views: dict[Pane, Any] = {}
         self._gone: list[Any] = []
-        self._leave = Turns()
+        self._leave = EventLoopSteps()
         self._crosses: list[tuple[CrossHair, Pane | None]] = []
         self._is_moved = False
 

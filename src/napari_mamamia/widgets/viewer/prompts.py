@@ -11,8 +11,8 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
@@ -56,23 +56,23 @@ class PromptTool(QObject):
     mode_changed = Signal(str)
 
     def __init__(
-        self, scene: Scene, hand: Hand, aim: Aim, owner: str, page: str, title: str
+        self, scene: Scene, active_tool: ActiveTool, aim: Aim, owner: str, page: str, title: str
     ) -> None:
         super().__init__()
         self._scene = scene
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._owner = owner
         self._page = page
         self._title = title
         self._mode = ""
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         scene.viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     @property
     def is_waiting(self) -> bool:
         """Whether a click or a drag is expected."""
-        return bool(self._hand.mode_of(self._owner))
+        return bool(self._active_tool.mode_of(self._owner))
 
     def set_mode(self, mode: str, ask: str = "") -> None:
         """Wait for a "click", a "box" or a box to "omit", or ("") for nothing.
@@ -81,12 +81,12 @@ class PromptTool(QObject):
         """
         if mode:
             name = f"{self._title}: {ask or _ASKS[mode]}"
-            self._hand.take(HeldTool(self._owner, mode, name, self._page, waits=True))
+            self._active_tool.turn_on(MouseTool(self._owner, mode, name, self._page, waits=True))
         else:
-            self._hand.put_down(self._owner)
+            self._active_tool.turn_off(self._owner)
 
-    def _follow_hand(self) -> None:
-        mode, before = self._hand.mode_of(self._owner), self._mode
+    def _follow_tool(self) -> None:
+        mode, before = self._active_tool.mode_of(self._owner), self._mode
         if mode == before:
             return
         self._mode = mode

@@ -308,7 +308,7 @@ class Scene:
         if layer is not None:
             forget_history(layer)
             layer.refresh(extent=False, highlight=False)
-            self.stack.tell(role)
+            self.stack.report_change(role)
 
     def remove_mask(self, role: Role) -> None:
         """Remove the mask of a role from the viewer, if there is one."""
@@ -327,14 +327,14 @@ class Scene:
         pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
         s, r, c = (slice(a, b + 1) for a, b in pairs)
         redraw_part(layer, (s, r, c))
-        self.stack.tell(role, (s, r, c))
+        self.stack.report_change(role, (s, r, c))
 
     def redraw_phases(self) -> None:
         """Redraw the phases after some were filled in."""
         layer = self.layer(Role.PHASE)
         if layer is not None and layer.visible:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
-        self.stack.tell(Role.PHASE)
+        self.stack.report_change(Role.PHASE)
 
     # ------------------------------------------------------------------ marks
 

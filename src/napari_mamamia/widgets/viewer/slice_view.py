@@ -126,8 +126,8 @@ class EmptyAxes(QObject):
     def __init__(self, viewer: Any) -> None:
         super().__init__(main_view(viewer))
         self._viewer = viewer
-        viewer.dims.events.ndisplay.connect(self._drop_soon)
-        viewer.scene.camera.events.synced.connect(self._drop_soon)
+        viewer.dims.events.ndisplay.connect(self._drop_later)
+        viewer.scene.camera.events.synced.connect(self._drop_later)
 
     def lay_axes(self, last_step: int, n_axes: int = _SPACE_AXES + 1) -> None:
         """Create phase, slice, row and column, or the last of these, up to `last_step`."""
@@ -138,7 +138,7 @@ class EmptyAxes(QObject):
     def _is_plain(self) -> bool:
         return bool(self._viewer.dims.ndisplay == _IN_PLANE and self._viewer.scene.camera.synced)
 
-    def _drop_soon(self) -> None:
+    def _drop_later(self) -> None:
         # in its own iteration: napari's sliders cannot follow during another change
         call_later(self, self._drop_axes)
 

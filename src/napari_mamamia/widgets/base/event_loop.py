@@ -10,7 +10,7 @@ from napari_mamamia.core.program.garbage import collect_if_due
 _IDLE_MS = 1000
 
 
-class Turns(QObject):
+class EventLoopSteps(QObject):
     """Runs one step per event-loop iteration; new steps replace the remaining ones."""
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -18,7 +18,7 @@ _ZOOM_A_TURN: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTool:
+class MouseTool:
     """A mouse tool: its owner in the window, and its displayed name.
 
     `mode` distinguishes the tools of one owner. When `page` is left, the tool is turned off, except
@@ -37,7 +37,7 @@ class HeldTool:
         return page == self.page or page in self.other_pages
 
 
-class Hand(QObject):
+class ActiveTool(QObject):
     """The active tool: at most one, and only on the page with its controls.
 
     `page_wanted` requests the page of a tool that is turned on elsewhere, so that no tool is active
@@ -49,16 +49,16 @@ class Hand(QObject):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.tool: HeldTool | None = None
+        self.tool: MouseTool | None = None
         self.page = page
 
-    def take(self, tool: HeldTool) -> None:
+    def turn_on(self, tool: MouseTool) -> None:
         """Turn a tool on in place of the active one, and go to its page."""
         if not tool.belongs_to(self.page):
             self.page_wanted.emit(tool.page)
         self._set_tool(tool)
 
-    def put_down(self, owner: str | None = None) -> None:
+    def turn_off(self, owner: str | None = None) -> None:
         """Turn the active tool off; with an owner, only a tool of that owner."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
             self._set_tool(None)
@@ -68,7 +68,7 @@ class Hand(QObject):
         if self.tool is not None and self.tool.waits:
             self._set_tool(None)
 
-    def turn(self, page: str) -> None:
+    def follow_page(self, page: str) -> None:
         """Follow the dock to another page."""
         self.page = page
         if self.tool is not None and not self.tool.belongs_to(page):
@@ -78,7 +78,7 @@ class Hand(QObject):
         """Return the mode of an owner's active tool, "" if it has none."""
         return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
 
-    def _set_tool(self, tool: HeldTool | None) -> None:
+    def _set_tool(self, tool: MouseTool | None) -> None:
         if tool != self.tool:
             self.tool = tool
             self.changed.emit()
@@ -90,15 +90,15 @@ class EscapeKey:
     A layer's own keys have priority over the viewer's, and napari uses Esc on labels and shapes.
     """
 
-    def __init__(self, viewer: Any, hand: Hand) -> None:
+    def __init__(self, viewer: Any, active_tool: ActiveTool) -> None:
         self._viewer = viewer
-        self._hand = hand
+        self._active_tool = active_tool
         self._layer: Any = None
-        hand.changed.connect(self._follow_layer)
+        active_tool.changed.connect(self._follow_layer)
         viewer.layers.selection.events.active.connect(self._follow_layer)
 
     def _follow_layer(self, _event: object = None) -> None:
-        tool, layer = self._hand.tool, self._viewer.layers.selection.active
+        tool, layer = self._active_tool.tool, self._viewer.layers.selection.active
         waiting_layer = layer if tool is not None and tool.waits else None
         if self._layer is not None and self._layer is not waiting_layer:
             self._layer.bind_key(_ESCAPE, None, overwrite=True)
@@ -109,7 +109,7 @@ class EscapeKey:
             self._layer = waiting_layer
 
     def _stop_waiting(self, _layer: Any) -> None:
-        self._hand.stop_waiting()
+        self._active_tool.stop_waiting()
 
 
 def _has_escape(layer: Any) -> bool:

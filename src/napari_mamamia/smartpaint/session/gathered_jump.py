@@ -1,4 +1,4 @@
-"""`Way`: a jump between two states of the history, gathered step by step and applied at once."""
+"""`GatheredJump`: a jump between states of the history, gathered in steps, applied at once."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -13,7 +13,7 @@ from napari_mamamia.core.edits import Jump
 from napari_mamamia.smartpaint.session.history import History, State
 
 
-class Way:
+class GatheredJump:
     """All changes on the way to `position`, as flipped bits.
 
     Exclusive-or does not depend on order, so that the steps are gathered in separate arrays while
