@@ -1,8 +1,7 @@
-"""File commands named in napari.yaml: readers, the mask writer, sample data; see also `menu`.
+"""The file commands of napari.yaml: readers, the mask writer, sample data; `menu` has the rest.
 
-Nothing of Qt is imported before a window needs it. Modules that read images or take long to import
-are imported by the functions that use them: napari calls a reader in its window's thread to check
-whether it accepts a path.
+Qt is imported only when a window needs it. Readers of images and slow imports are imported by the
+functions that use them: napari asks in the GUI thread whether a path is ours.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, a case, a volume, DICOM or a ranking; None for other paths.
+    """Return a reader for a data set, a case, a volume, DICOM or a ranking; None for the rest.
 
-    A list of paths is accepted if all are DICOM files of one folder.
+    A list of paths is taken where all are DICOM files of one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     if len(paths) == 1 and is_ranking(paths[0]):
@@ -74,13 +73,13 @@ def _read_folder(path: str | list[str]) -> list[Any]:
 
 
 def _read_ranking(path: str | list[str]) -> list[Any]:
-    """Show a ranking in the dock; without a window, raise an error."""
+    """Show a ranking in the dock; without a window there is nothing to show."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_later
 
     viewer = current_viewer()
     if viewer is None:
-        raise MamamiaError("a ranking needs napari's window: open a window first")
+        raise MamamiaError("a ranking needs napari's window: open one first")
     ranking = Path(path[0] if isinstance(path, list) else path)
     show_later(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
     return [(None,)]
@@ -89,7 +88,7 @@ def _read_ranking(path: str | list[str]) -> list[Any]:
 def _read_file(path: str | list[str]) -> list[Any]:
     """Return one volume as an image or a mask, a 4-D file as the phases of a case.
 
-    A whole-number volume with few distinct values is read as a mask.
+    A whole-number volume with few distinct values is taken for a mask.
     """
     from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
@@ -109,7 +108,7 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
 
 def _grid_of_open_case() -> Grid | None:
-    """Return the grid of the open case in napari's window, None if there is none."""
+    """Return the grid of the case that is open in napari's window, None if there is none."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.base.layers import tag_of
 
@@ -155,8 +154,8 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     """Write a labels layer as a mask: every value above 0 is 1.
 
     A layer of a case is written on the case's own grid. Any other 3-D layer gets a grid from its
-    scale and affine, with napari's world read as mm towards superior, anterior and right. napari
-    asks before an existing file is replaced.
+    scale and affine, with napari's world read as mm towards superior, anterior and right; napari
+    asks before it replaces an existing file.
 
     Raises
     ------
@@ -204,7 +203,7 @@ def _pick_placement(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _affine_of(layer: Any) -> NDArray[np.float64]:
-    """Return the affine from voxel (x, y, z) to world (x, y, z) of a layer in (z, y, x) order."""
+    """Return voxel (x, y, z) to world (x, y, z) of a 3-D layer, whose own order is (z, y, x)."""
     origin = np.array(layer.data_to_world((0.0, 0.0, 0.0)))
     steps = [np.array(layer.data_to_world(step)) - origin for step in np.eye(3)]
     affine = np.eye(4)
