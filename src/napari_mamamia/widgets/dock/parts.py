@@ -99,10 +99,10 @@ class DockParts(QWidget):
     ----------
     is_gradual
         Whether pages come into their places a turn each, or when they are asked for.
-    nursery
+    offscreen_parent
         Holds what is in no place yet. Qt dresses all that is in a window, in one turn, each time
         that it moves: in a panel that is gradual this is a widget that is never seen.
-    farewells
+    on_close
         What such parts do as the window closes.
     """
 

@@ -96,7 +96,7 @@ class Planes(WindowPart):
         Position, phase and zoom, shared by all views.
     panes
         The further views: one list, filled and emptied.
-    farewells
+    on_close
         Callbacks before views are removed.
     arrangement
         The views of layout HUNG.
