@@ -73,21 +73,21 @@ def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) 
     if number != int(sizes.argmax()):
         return _make_removal(parts == number, grid, "a separate part")
     box = Box.around(parts == number)
-    part = parts[box.slices] == number
+    component = parts[box.slices] == number
     z, y, x = (u - s for u, s in zip(under, box.start, strict=True))
     inner = (z, y, x)
-    depth = _measure_depth(part, grid.spacing_mm)
-    held = np.zeros_like(part) if hold is None else (hold[box.slices] > 0) & part
-    lobe = _find_lobe(part, depth, inner, grid.spacing_mm)
-    thin = None if lobe is not None else _find_thin(part, depth, inner, grid.spacing_mm)
+    depth = _measure_depth(component, grid.spacing_mm)
+    held = np.zeros_like(component) if hold is None else (hold[box.slices] > 0) & component
+    lobe = _find_lobe(component, depth, inner, grid.spacing_mm)
+    thin = None if lobe is not None else _find_thin(component, depth, inner, grid.spacing_mm)
     gone = lobe if lobe is not None else thin
-    if gone is None or _is_main(part, gone, held):
+    if gone is None or _is_main(component, gone, held):
         raise CaseError(
             "this is the main part of the lesion: point at an attached part, or draw a line that "
             "cuts it off (Cut here)"
         )
     whole = np.zeros_like(mask)
-    whole[box.slices] = gone | _find_loose(part & ~gone, held)
+    whole[box.slices] = gone | _find_loose(component & ~gone, held)
     return _make_removal(
         whole, grid, "a part connected by a neck" if thin is None else "a thin part"
     )
@@ -206,7 +206,7 @@ def _find_tiny(what: Bools, grid: Grid, structure: Bools | None, before: Bools |
 
 def _find_voxel(mask: Bools, point: Voxel) -> tuple[int, int, int]:
     """Return the voxel of the mask under the pointer."""
-    z, y, x = (round(place) if np.isfinite(place) else -1 for place in point)
+    z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     is_in = all(0 <= u < n for u, n in zip((z, y, x), mask.shape, strict=True))
     if not is_in or not mask[z, y, x]:
         raise CaseError("there is no mask under the pointer: point at the part to remove")
@@ -231,7 +231,7 @@ def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, 
     """Return the voxel at the end of the steepest ascent of the depth from `start`."""
     here = start
     while True:
-        low = [max(place - 1, 0) for place in here]
+        low = [max(index - 1, 0) for index in here]
         around = depth[tuple(slice(a, p + 2) for a, p in zip(low, here, strict=True))]
         if around.max() <= depth[here]:
             return here
@@ -302,8 +302,8 @@ def _find_thin(
 def _measure_thickness(depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing) -> float:
     """Return the radius of the largest ball in the part that covers a voxel."""
     squares = [
-        ((np.arange(n) - place) * step) ** 2
-        for n, place, step in zip(depth.shape, under, spacing_mm, strict=True)
+        ((np.arange(n) - index) * step) ** 2
+        for n, index, step in zip(depth.shape, under, spacing_mm, strict=True)
     ]
     away = np.sqrt(squares[0][:, None, None] + squares[1][:, None] + squares[2])
     return float(depth[away <= depth].max(initial=0.0))
@@ -362,8 +362,8 @@ class _Wall:
     ) -> "_Wall":
         """Return the wall on a line from `start` along the unit vector `way`, in mm."""
         z, y, x = (
-            (np.arange(a, b) - place) * step
-            for a, b, place, step in zip(box.start, box.stop, start, spacing_mm, strict=True)
+            (np.arange(a, b) - coordinate) * step
+            for a, b, coordinate, step in zip(box.start, box.stop, start, spacing_mm, strict=True)
         )
         offsets = [z[:, None, None], y[:, None], x]
         row, column = (axis for axis in range(3) if axis != plane_axis)

@@ -82,9 +82,9 @@ def _fill_planes(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[floa
     if not (ends[0] & ends[1]).any():
         way = _find_centre(ends[1]) - _find_centre(ends[0])
     for number, plane in enumerate(planes, start=1):
-        part = number / (len(planes) + 1)
-        signed = (1 - part) * _shift_distance(before, part * way)
-        signed += part * _shift_distance(after, (part - 1) * way)
+        share = number / (len(planes) + 1)
+        signed = (1 - share) * _shift_distance(before, share * way)
+        signed += share * _shift_distance(after, (share - 1) * way)
         plane |= signed > _ROUNDING_MM
 
 

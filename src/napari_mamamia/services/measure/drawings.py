@@ -48,7 +48,7 @@ def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
         if n_newer
         else "",
     )
-    left_out = " and ".join(part for part in parts if part)
+    left_out = " and ".join(text for text in parts if text)
     return CaseDrawings(tuple(items), f"Left out of the record: {left_out}" if left_out else "")
 
 
@@ -91,8 +91,8 @@ class DrawingLog:
     @property
     def gone_ids(self) -> frozenset[str]:
         """The ids of drawings that were removed here, written or not."""
-        gone = ((self._stored.get(key) or one) for key, one in self._gone.items())
-        return frozenset(one.measurement_id for one in gone)
+        gone = ((self._stored.get(key) or drawing) for key, drawing in self._gone.items())
+        return frozenset(drawing.measurement_id for drawing in gone)
 
     def find_stored(self, key: str) -> Measurement | None:
         """Return a drawing as it was written, None if it is not written yet."""

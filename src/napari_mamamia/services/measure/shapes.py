@@ -52,8 +52,8 @@ class Slice:
     @cached_property
     def across(self) -> tuple[int, int]:
         """The two array axes that lie in it."""
-        one, two = (axis for axis in range(3) if axis != self.axis)
-        return one, two
+        first, second = (axis for axis in range(3) if axis != self.axis)
+        return first, second
 
     def find_point(self, voxel: Sequence[float], *, is_clipped: bool = True) -> PointMm | None:
         """Return the point at voxel coordinates (z, y, x) in this slice, RAS mm.
@@ -72,8 +72,8 @@ class Slice:
 
     def turn_right(self, direction: ArrayLike) -> NDArray[np.float64]:
         """Return the unit vector in this slice perpendicular, in mm, to a direction in it."""
-        one, two = (self.grid.matrix_mm[:, axis] for axis in self.across)
-        turned = np.cross(np.cross(one, two), np.asarray(direction, np.float64))
+        first, second = (self.grid.matrix_mm[:, axis] for axis in self.across)
+        turned = np.cross(np.cross(first, second), np.asarray(direction, np.float64))
         unit: NDArray[np.float64] = turned / np.linalg.norm(turned)
         return unit
 
@@ -120,14 +120,14 @@ class Sketch:
     @property
     def shape(self) -> tuple[MeasureKind, tuple[PointMm, ...]] | None:
         """The visible shape so far; a cross may be a single line; None before the first line."""
-        given = self.placed
+        points = self.placed
         if self.pointer is not None and not self.begins_line and not self.is_complete:
-            given = (*given, self.pointer)
-        if len(given) == HAND_POINTS[self.kind]:
-            return self.kind, make_points(self.kind, given, self.on)
-        if len(given) < _SECOND_LINE:
+            points = (*points, self.pointer)
+        if len(points) == HAND_POINTS[self.kind]:
+            return self.kind, make_points(self.kind, points, self.on)
+        if len(points) < _SECOND_LINE:
             return None
-        return MeasureKind.RULER, given[:_SECOND_LINE]
+        return MeasureKind.RULER, points[:_SECOND_LINE]
 
 
 def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tuple[PointMm, ...]:
@@ -138,7 +138,7 @@ def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tupl
     if kind is MeasureKind.CROSS:
         return (*places[:3], _find_foot(places, places[3], on))
     if kind is MeasureKind.ELLIPSE:
-        a, b = (on.grid.to_voxel(place) for place in places)
+        a, b = (on.grid.to_voxel(point) for point in places)
         middle = (a + b) / 2
         ends = []
         for axis in on.across:
@@ -207,8 +207,8 @@ def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.
         return [every[:2], every[2:]]
     if kind is MeasureKind.ELLIPSE:
         turn = np.linspace(0, 2 * np.pi, _ELLIPSE_STEPS + 1)[:, None]
-        one, two = every[1] - every[0], every[2] - every[0]
-        return [every[0] + np.cos(turn) * one + np.sin(turn) * two]
+        first, second = every[1] - every[0], every[2] - every[0]
+        return [every[0] + np.cos(turn) * first + np.sin(turn) * second]
     return [every]
 
 
@@ -218,8 +218,8 @@ def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
     voxels = grid.to_voxel(np.asarray(points_mm, np.float64))
     places = voxels[:, frame.order]
     last = np.array(frame.per_axis(grid.shape)) - 1
-    shown: NDArray[np.float64] = np.where(frame.flips, last - places, places)
-    return shown * frame.per_axis(grid.spacing_mm)
+    displayed: NDArray[np.float64] = np.where(frame.flips, last - places, places)
+    return displayed * frame.per_axis(grid.spacing_mm)
 
 
 def _find_foot(line: Sequence[PointMm], target: PointMm, on: Slice) -> PointMm:

@@ -56,13 +56,13 @@ class RecoveredWork:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings to show before the recovered mask is kept."""
-        lost = tr_n(
+        n_lost = tr_n(
             "{n} later record of the journal is lost",
             "{n} later records of the journal are lost",
             self.n_lost,
         )
         changed = "another program has changed or removed the mask file since"
-        return (lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
+        return (n_lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
 
 
 @dataclass(slots=True, eq=False)

@@ -194,9 +194,9 @@ def _clear_planes(
 ) -> None:
     """Remove the drawn voxels on some planes from the added voxels."""
     for axis, index in planes:
-        at = index - box.start[axis]
-        if 0 <= at < box.shape[axis]:
-            added.swapaxes(0, axis)[at] &= ~drawn.swapaxes(0, axis)[at]
+        row = index - box.start[axis]
+        if 0 <= row < box.shape[axis]:
+            added.swapaxes(0, axis)[row] &= ~drawn.swapaxes(0, axis)[row]
 
 
 def _find_empty(

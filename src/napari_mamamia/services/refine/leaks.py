@@ -29,8 +29,8 @@ def remove_part(
         If nothing of the label is there, or it is its main part.
     """
     report_progress(0, 1, "Finding the part")
-    box, mask, hold, part = _crop_label(labels, words, label, grid)
-    removal = part_under(mask, part, _move_point(point, box), hold)
+    box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)
+    removal = part_under(mask, crop_grid, _move_point(point, box), hold)
     return _move_removal(removal, box)
 
 
@@ -50,9 +50,9 @@ def cut_off(
         If the line does not cross the label, or does not separate it.
     """
     report_progress(0, 1, "Cutting")
-    box, mask, hold, part = _crop_label(labels, words, label, grid)
+    box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)
     start, stop = (_move_point(end, box) for end in line)
-    return _move_removal(beyond_line(mask, part, (start, stop), plane_axis, hold), box)
+    return _move_removal(beyond_line(mask, crop_grid, (start, stop), plane_axis, hold), box)
 
 
 def cut_removal(
@@ -71,7 +71,7 @@ def _crop_label(
 
 
 def _move_point(point: Voxel, box: Box) -> Voxel:
-    z, y, x = (place - start for place, start in zip(point, box.start, strict=True))
+    z, y, x = (coordinate - start for coordinate, start in zip(point, box.start, strict=True))
     return (z, y, x)
 
 

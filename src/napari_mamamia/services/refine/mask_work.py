@@ -73,7 +73,7 @@ def _interpolate_outlines(
 ) -> Change:
     axes = [axis for axis, _ in planes]
     axis = max(set(axes), key=axes.count) if axes else grid.display_frame().order[0]
-    slices = sorted({index for at, index in planes if at == axis})
+    slices = sorted({index for plane_axis, index in planes if plane_axis == axis})
     if len(slices) == 1:
         raise CaseError(
             "interpolating needs outlines on two slices of one plane, got one: outline another "

@@ -74,10 +74,10 @@ def measure_mask(
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)
     if reference is None:
         return MaskNumbers(volume, longest, reason="this case has no reference mask")
-    part, against = _choose_parts(reference, all_labels, label)
-    if part is None:
+    compared, against = _choose_parts(reference, all_labels, label)
+    if compared is None:
         return MaskNumbers(volume, longest, reason=against)
-    score = score_label_maps("", part, mask)
+    score = score_label_maps("", compared, mask)
     reason = score.reason or score.warning or ""
     return MaskNumbers(volume, longest, score.dsc, score.hausdorff95_mm, reason, against)
 

@@ -54,18 +54,18 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
     if not 0 <= index < shape[axis]:
         return None
     first, stop = _clip_range([row for row, _ in corners], rows)
-    left, right = _clip_range([column for _, column in corners], columns)
-    inside = np.zeros((stop - first, right - left), np.bool_)
+    begin, right = _clip_range([column for _, column in corners], columns)
+    inside = np.zeros((stop - first, right - begin), np.bool_)
     for row in range(first, stop):
         crossings = _find_crossings(corners, row)
         for a, b in zip(crossings[::2], crossings[1::2], strict=True):
-            inside[row - first, max(ceil(a) - left, 0) : max(floor(b) + 1 - left, 0)] = True
+            inside[row - first, max(ceil(a) - begin, 0) : max(floor(b) + 1 - begin, 0)] = True
     if not inside.any():
         return None
     start, end = [0, 0, 0], [0, 0, 0]
     start[axis], end[axis] = index, index + 1
     start[rows_axis], end[rows_axis] = first, stop
-    start[columns_axis], end[columns_axis] = left, right
+    start[columns_axis], end[columns_axis] = begin, right
     box = Box((start[0], start[1], start[2]), (end[0], end[1], end[2]))
     return DrawnOutline(axis, index, box, np.expand_dims(inside, axis))
 
@@ -137,8 +137,8 @@ def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int],
     """Return (axis, index) of each plane on which a label was outlined, in the steps' order."""
     planes: dict[tuple[int, int], None] = {}
     for step in steps:
-        given = dict(step.parameters)
-        axis, index = given.get(_AXIS), given.get(_INDEX)
+        parameters = dict(step.parameters)
+        axis, index = parameters.get(_AXIS), parameters.get(_INDEX)
         is_outline = step.name == OUTLINE_STEP and step.label == label
         if is_outline and isinstance(axis, int) and isinstance(index, int):
             planes[axis, index] = None

@@ -154,7 +154,7 @@ class StrokePath:
         self._since_stamp_mm = self._length_mm = 0.0
         self._last = self._sample = None
         self._too_far = 0
-        if not all(isfinite(place) for place in point):
+        if not all(isfinite(coordinate) for coordinate in point):
             return ()
         self._last = point
         if self._wants_lock and self._images is not None:
@@ -170,7 +170,7 @@ class StrokePath:
         """
         if self._last is None:
             return self.press(point)
-        if not all(isfinite(place) for place in point):
+        if not all(isfinite(coordinate) for coordinate in point):
             return ()
         if dist(self._in_mm(self._last), self._in_mm(point)) > FARTHEST_MM:
             self._too_far += 1
@@ -210,5 +210,5 @@ class StrokePath:
         self._since_stamp_mm = piece_mm - (walked - self._step_mm)
 
     def _in_mm(self, point: Voxel) -> Voxel:
-        z, y, x = (place * step for place, step in zip(point, self._spacing_mm, strict=True))
+        z, y, x = (index * step for index, step in zip(point, self._spacing_mm, strict=True))
         return (z, y, x)

@@ -54,7 +54,7 @@ def painted_radius_mm(brush: Brush) -> float:
 
 def voxel_under(point: Voxel) -> tuple[int, int, int]:
     """Return the index of the voxel that contains `point`; it may lie outside the volume."""
-    z, y, x = (floor(place + 0.5) for place in point)
+    z, y, x = (floor(coordinate + 0.5) for coordinate in point)
     return (z, y, x)
 
 
@@ -65,7 +65,7 @@ def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int
     under the centre, cropped to a volume of `shape`. The smoothing brush reads 3 mm more on each
     side.
     """
-    if not all(isfinite(place) for place in centre):
+    if not all(isfinite(coordinate) for coordinate in centre):
         return Box.empty()
     reach_mm = painted_radius_mm(brush)
     if brush.tool is Tool.SMOOTH:
@@ -101,7 +101,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
         np.minimum(shares, np.float32(1.0), out=shares)
     shares[beyond] = 0.0
     under = tuple(a - b for a, b in zip(voxel_under(centre), box.start, strict=True))
-    if all(0 <= place < extent for place, extent in zip(under, box.shape, strict=True)):
+    if all(0 <= index < extent for index, extent in zip(under, box.shape, strict=True)):
         shares[under] = 1.0
     return shares
 
@@ -118,17 +118,17 @@ def suggested_radius_mm(
     """
     least, most = limits_mm
     under = tuple(
-        min(max(place, 0), n - 1) for place, n in zip(voxel_under(point), mask.shape, strict=True)
+        min(max(index, 0), n - 1) for index, n in zip(voxel_under(point), mask.shape, strict=True)
     )
     reach = [ceil(most / step) for step in spacing_mm]
     start = [max(a - n, 0) for a, n in zip(under, reach, strict=True)]
-    part = mask[tuple(slice(a, u + n + 1) for a, u, n in zip(start, under, reach, strict=True))]
-    other = part != mask[under]
+    crop = mask[tuple(slice(a, u + n + 1) for a, u, n in zip(start, under, reach, strict=True))]
+    other = crop != mask[under]
     if not other.any():
         return most
     z, y, x = (
-        ((np.arange(extent) + first - place) * step).astype(np.float32) ** 2
-        for extent, first, place, step in zip(part.shape, start, point, spacing_mm, strict=True)
+        ((np.arange(extent) + first - index) * step).astype(np.float32) ** 2
+        for extent, first, index, step in zip(crop.shape, start, point, spacing_mm, strict=True)
     )
     squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
     nearest = float(np.sqrt(squared[other].min()))

@@ -219,20 +219,20 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
         return inner, outer
     # No voxel is less deep than the finest spacing.
     if min(spacing_mm) <= _DEEP[0]:
-        part = box.grown((1, 1, 1), inside.shape).slices
+        crop = box.grown((1, 1, 1), inside.shape).slices
         least, share = _DEEP
-        edge, rim = find_near(~inside[part], spacing_mm, least, least / share)
+        edge, rim = find_near(~inside[crop], spacing_mm, least, least / share)
         inner = inside.copy()
         if rim.all():
             # The mask is so thin that the share of the greatest depth decides.
-            depth = distance_transform_edt(inside[part], spacing_mm)
-            inner[part] &= depth > min(least, share * depth.max())
+            depth = distance_transform_edt(inside[crop], spacing_mm)
+            inner[crop] &= depth > min(least, share * depth.max())
         else:
-            inner[part] &= ~edge
+            inner[crop] &= ~edge
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
-    part = box.grown(margin, inside.shape).slices
-    touching, around = find_near(inside[part], spacing_mm, *_AROUND_MM)
-    outer[part] = around & ~touching
+    crop = box.grown(margin, inside.shape).slices
+    touching, around = find_near(inside[crop], spacing_mm, *_AROUND_MM)
+    outer[crop] = around & ~touching
     return inner, outer
 
 
@@ -298,7 +298,9 @@ def _mix_distributions(
     bins: Bins, values: Floats, weights: Floats, marks: Floats, disc: Floats | None
 ) -> NDArray[np.float64]:
     """Return the distribution of a side: 85 % its sample, the rest from marked voxels."""
-    marked = [bins.fill(part, None) for part in (marks, disc) if part is not None and part.size]
+    marked = [
+        bins.fill(sample, None) for sample in (marks, disc) if sample is not None and sample.size
+    ]
     density = bins.fill(values, weights)
     if not marked:
         return density

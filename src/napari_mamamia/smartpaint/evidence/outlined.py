@@ -123,7 +123,7 @@ class _Growth:
         """Return the outlines, replaced by the equal objects that are already in the cache."""
         before = {plane for _, planes, *_ in self._found for plane in planes}
         return tuple(
-            next((one for one in before if _is_same_outline(one, outline)), outline)
+            next((cached for cached in before if _is_same_outline(cached, outline)), outline)
             for outline in outlines
         )
 

@@ -165,8 +165,8 @@ def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats
     parts = [features[:, sampled], features[:, sure]]
     shares = [1 - _SURE_SHARE if parts[1].size else 1.0, _SURE_SHARE]
     weights = [
-        np.full(part.shape[1], share / max(part.shape[1], 1), np.float32)
-        for part, share in zip(parts, shares, strict=True)
+        np.full(sample.shape[1], share / max(sample.shape[1], 1), np.float32)
+        for sample, share in zip(parts, shares, strict=True)
     ]
     return np.concatenate(parts, axis=1), np.concatenate(weights)
 

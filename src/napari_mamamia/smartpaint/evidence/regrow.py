@@ -173,8 +173,11 @@ def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
     whole = stays[parts]
     new_holes = find_holes(whole) & ~(find_holes(scene.mask) & ~scene.mask)
     clean = (whole | new_holes) & ~belief.outside
-    part = Grid(clean.shape, grid.affine)
-    return without_fragments(clean, part, scene.mask, scene.hold) & ~belief.outside | belief.inside
+    crop_grid = Grid(clean.shape, grid.affine)
+    return (
+        without_fragments(clean, crop_grid, scene.mask, scene.hold) & ~belief.outside
+        | belief.inside
+    )
 
 
 def _about_change(before: Bools, after: Bools, grid: Grid) -> tuple[str, ...]:

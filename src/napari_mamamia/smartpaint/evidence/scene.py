@@ -115,7 +115,7 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
 
     No dropped point lies farther than a twentieth of the radius from the remaining path.
     """
-    places = [place for place in path if all(isfinite(part) for part in place)]
+    places = [point for point in path if all(isfinite(coordinate) for coordinate in point)]
     if len(places) > _MOST_PLACES:
         chosen = np.unique(np.linspace(0, len(places) - 1, _MOST_PLACES).round().astype(int))
         places = [places[number] for number in chosen]
@@ -135,7 +135,7 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
             middle = first + 1 + farthest
             is_corner[middle] = True
             open_pieces += [(first, middle), (middle, last)]
-    return [place for place, stays in zip(places, is_corner, strict=True) if stays]
+    return [point for point, stays in zip(places, is_corner, strict=True) if stays]
 
 
 def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Floats:
@@ -162,7 +162,7 @@ def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Fl
         more = np.expand_dims((axes[upright] - corners[0, upright]) ** 2, plane)
     # Plane by plane: temporary arrays wider than the result stay in the processor's cache.
     total = np.empty(box.shape[1:])
-    wide = (np.broadcast_to(part, box.shape) for part in (squares, more))
+    wide = (np.broadcast_to(squared, box.shape) for squared in (squares, more))
     for square, other, out in zip(*wide, away, strict=True):
         np.add(square, other, out=total)
         np.sqrt(total, out=out, casting="same_kind")
@@ -178,7 +178,7 @@ def _find_squares(
     for first, last in pieces:
         way = last - first
         length = float(way @ way)
-        offsets = [grid - place for grid, place in zip(grids, first, strict=True)]
+        offsets = [grid - corner for grid, corner in zip(grids, first, strict=True)]
         if length:
             along = np.zeros(1)
             for offset, step in zip(offsets, way, strict=True):

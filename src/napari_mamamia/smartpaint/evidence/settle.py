@@ -164,11 +164,11 @@ def _find_unheard(scene: Scene, mask: Bools) -> Bools:
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
-    asked = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
-    asked &= ~scene.closed
-    n_turned = np.count_nonzero(mask[asked] == scene.is_adding)
-    is_heard = n_turned >= _HEARD * np.count_nonzero(asked)
-    unheard: Bools = np.zeros_like(asked) if is_heard else asked
+    requested = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
+    requested &= ~scene.closed
+    n_turned = np.count_nonzero(mask[requested] == scene.is_adding)
+    is_heard = n_turned >= _HEARD * np.count_nonzero(requested)
+    unheard: Bools = np.zeros_like(requested) if is_heard else requested
     return unheard
 
 
@@ -275,9 +275,9 @@ def _find_core(scene: Scene) -> Bools:
         return core
     # At its edge a circle counts but does not pull.
     same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
-    asked = np.where(same, scene.marks.count, 0)
-    for count in range(1, int(asked.max()) + 1):
-        core |= (asked >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
+    n_ignored = np.where(same, scene.marks.count, 0)
+    for count in range(1, int(n_ignored.max()) + 1):
+        core |= (n_ignored >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
     return core
 
 

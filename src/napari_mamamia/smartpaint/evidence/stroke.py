@@ -270,8 +270,8 @@ def _follow_lesion(labels: NDArray[np.uint8], label: int, box: Box) -> Box:
                 if at_border:
                     continue
                 face = [slice(a, b) for a, b in zip(start, stop, strict=True)]
-                place = start[axis] if end == 0 else stop[axis] - 1
-                face[axis] = slice(place, place + 1)
+                outermost = start[axis] if end == 0 else stop[axis] - 1
+                face[axis] = slice(outermost, outermost + 1)
                 if (labels[tuple(face)] == label).any():
                     if end == 0:
                         start[axis] = max(start[axis] - 4, 0)

@@ -98,7 +98,7 @@ def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: 
 
 def _require_inside(point: Voxel, grid: Grid) -> tuple[int, int, int]:
     """Return the voxel under a point, or raise `CaseError`."""
-    z, y, x = (round(place) if np.isfinite(place) else -1 for place in point)
+    z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     if not all(0 <= u < n for u, n in zip((z, y, x), grid.shape, strict=True)):
         raise CaseError(
             f"a click must lie in the image, of shape {grid.shape} (z, y, x), got {point}: click "

@@ -119,7 +119,9 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 
 def _is_finite(energy: Energy) -> bool:
     """Return whether all arrays are finite: only then can steps leave out fixed voxels."""
-    return all(np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights))
+    return all(
+        np.isfinite(np.einsum("zyx->", array)) for array in (energy.evidence, *energy.weights)
+    )
 
 
 def _take_free_steps(
@@ -140,7 +142,7 @@ def _take_free_steps(
     ahead = membership.reshape(-1).copy()
     neighbours, most = _find_pairs(free, membership.shape, weights)
     least = -most
-    evidence, lowest, highest = (part.reshape(-1)[free] for part in (evidence, *bounds))
+    evidence, lowest, highest = (array.reshape(-1)[free] for array in (evidence, *bounds))
     here = ahead[free]
     beyond, line, slope = here.copy(), np.empty_like(here), np.empty_like(here)
     duals = np.zeros_like(most)
@@ -182,11 +184,11 @@ def _find_pairs(
     places = np.unravel_index(free, shape)
     neighbours, most = np.empty((6, free.size), np.intp), np.empty((6, free.size), np.float32)
     for axis, weight in enumerate(weights):
-        stride, place = prod(shape[axis + 1 :]), places[axis]
+        stride, position = prod(shape[axis + 1 :]), places[axis]
         # A pair's number on its axis is the number of its first voxel, minus one for each
         # complete row before it.
         pairs = free - stride * (free // (stride * shape[axis]))
-        for side, is_there in enumerate((place < shape[axis] - 1, place > 0)):
+        for side, is_there in enumerate((position < shape[axis] - 1, position > 0)):
             number = 2 * axis + side
             np.copyto(neighbours[number], free)
             np.add(free, -stride if side else stride, out=neighbours[number], where=is_there)

@@ -80,7 +80,7 @@ def take_steps(
     ahead[:size] = membership.reshape(-1)
     # With a pair of no cost at the end of each row, the pairs of a plane are contiguous.
     columns[:size].reshape(shape)[:, :, :-1] = weights[2]
-    flat = [np.ascontiguousarray(part).reshape(-1) for part in (evidence, *weights[:2], *bounds)]
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in (evidence, *weights[:2], *bounds)]
     z, y, x = (np.uint64(n) for n in shape)
     walk(
         flat[0],
@@ -105,15 +105,15 @@ def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
     lowest, highest = bounds
     n_planes, n_rows, n_columns = shape
     for z in range(n_planes):
-        at, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
-        first = at
+        offset, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
+        first = offset
         while first < last and lowest[first] >= highest[first]:
             first += _ONE
         if first < last:
             while lowest[last - _ONE] >= highest[last - _ONE]:
                 last -= _ONE
-            spans[3, z, 0] = (first - at) // n_columns
-            spans[3, z, 1] = (last - at - _ONE) // n_columns + _ONE
+            spans[3, z, 0] = (first - offset) // n_columns
+            spans[3, z, 1] = (last - offset - _ONE) // n_columns + _ONE
 
 
 @njit(**_HOW)

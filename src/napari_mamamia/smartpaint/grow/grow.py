@@ -109,14 +109,14 @@ def _squared_distance(features: Floats, tissue: Tissue) -> Floats:
     """Return the squared Mahalanobis distance of each voxel from the tissue's middle."""
     shape = features.shape[1:]
     total = np.zeros(shape, dtype=np.float32)
-    row, part = (np.empty(shape, dtype=np.float32) for _ in range(2))
+    row, term = (np.empty(shape, dtype=np.float32) for _ in range(2))
     with np.errstate(over="ignore", invalid="ignore"):
         for i, weights in enumerate(tissue.root):
             np.multiply(features[i], np.float32(weights[i]), out=row)
             row += np.float32(-float(weights @ tissue.middle))
             for j in range(i + 1, len(weights)):
-                np.multiply(features[j], np.float32(weights[j]), out=part)
-                row += part
+                np.multiply(features[j], np.float32(weights[j]), out=term)
+                row += term
             row *= row
             total += row
     return total
@@ -191,9 +191,9 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
     )
     for z in range(shape[0]):
         image = membership[low[z]] * (1 - share[z]) + membership[high[z]] * share[z]
-        for axis, (before, after, part) in enumerate(plane):
-            part = part[:, np.newaxis] if axis == 0 else part
-            image = image.take(before, axis) * (1 - part) + image.take(after, axis) * part
+        for axis, (before, after, weight) in enumerate(plane):
+            weight = weight[:, np.newaxis] if axis == 0 else weight
+            image = image.take(before, axis) * (1 - weight) + image.take(after, axis) * weight
         np.greater_equal(image, np.float32(0.5), out=out[z])
     return out
 
@@ -202,9 +202,9 @@ def _find_blocks(
     n: int, factor: int, blocks: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Return, for `n` voxels, the blocks with the nearest centres before and after, and weights."""
-    place = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
-    low = np.floor(place).astype(np.intp)
-    return low, np.minimum(low + 1, blocks - 1), (place - low).astype(np.float32)
+    position = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
+    low = np.floor(position).astype(np.intp)
+    return low, np.minimum(low + 1, blocks - 1), (position - low).astype(np.float32)
 
 
 def _weigh_slab(
@@ -229,9 +229,9 @@ def _weigh_slab(
     evidence = blocks(log_odds(slab_features, *tissues), factors, np.add)
     spacing, weights = images.case.grid.spacing_mm, []
     for axis in range(3):
-        part = features if axis == 0 else slab_features
+        values = features if axis == 0 else slab_features
         strength = settings.smoothness * min(spacing) / spacing[axis]
-        weight = _weigh_edges(part, axis, images.noise, strength, factors[axis])
+        weight = _weigh_edges(values, axis, images.noise, strength, factors[axis])
         across = tuple(1 if a == axis else f for a, f in enumerate(factors))
         weights.append(blocks(weight, across, np.add))
     return evidence, weights
@@ -247,10 +247,10 @@ def _weigh_edges(
     there[axis] = slice(every, None, every)
     weight: Floats = np.zeros_like(features[0][tuple(there)])
     for feature, sigma in zip(features, noise, strict=True):
-        part = feature[tuple(there)] - feature[tuple(here)]
-        part *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
-        part *= part
-        weight -= part
+        difference = feature[tuple(there)] - feature[tuple(here)]
+        difference *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
+        difference *= difference
+        weight -= difference
     # An unknown step is no edge; an infinite step stays one, of weight 0.
     np.nan_to_num(weight, copy=False, nan=0.0, neginf=-np.inf)
     with np.errstate(under="ignore"):
@@ -432,7 +432,7 @@ def _share_at_limit(mask: Bools, start: Start) -> float:
     beside = np.zeros_like(mask)
     for axis in range(3):
         here, there = (
-            start.outside.swapaxes(0, axis)[part] for part in (slice(-1), slice(1, None))
+            start.outside.swapaxes(0, axis)[shifted] for shifted in (slice(-1), slice(1, None))
         )
         rim = beside.swapaxes(0, axis)
         rim[1:] |= here

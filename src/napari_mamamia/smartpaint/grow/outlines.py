@@ -104,17 +104,17 @@ def start_from_outlines(
         box = box.union(_find_tight_box(image))
     inside, drawn = (np.zeros(box.shape, dtype=np.bool_) for _ in range(2))
     outside = ball(box, centre, spacing) > radius_mm
-    for one in slices:
+    for outlined in slices:
         # Clear all planes before setting the first: if two cross, one must not undo the other.
-        outside[_find_plane(box, one)[1]] = False
-    for one in slices:
-        whole, where = _find_plane(box, one)
+        outside[_find_plane(box, outlined)[1]] = False
+    for outlined in slices:
+        whole, where = _find_plane(box, outlined)
         # A slice is cropped to its surroundings: every voxel farther away is outside.
         beyond = np.ones(whole.shape, dtype=np.bool_)
-        _merge_slice(beyond, whole, one, one.outside, lambda _, new: new)
+        _merge_slice(beyond, whole, outlined, outlined.outside, lambda _, new: new)
         outside[where] |= beyond
-        _merge_slice(inside, box, one, one.inside, np.logical_or)
-        _merge_slice(drawn, box, one, one.drawn, np.logical_or)
+        _merge_slice(inside, box, outlined, outlined.inside, np.logical_or)
+        _merge_slice(drawn, box, outlined, outlined.drawn, np.logical_or)
     outside &= ~inside
     samples = _collect_samples(images, slices)
     return Start(box, inside, outside, inside, drawn, *samples, notes)
@@ -131,8 +131,8 @@ def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: fl
         for h, m, n in zip(hit, margin, mask.shape, strict=True)
     )
     start, stop = [index] * 3, [index + 1] * 3
-    for a, part in zip(others, crop, strict=True):
-        start[a], stop[a] = part.start, part.stop
+    for a, span in zip(others, crop, strict=True):
+        start[a], stop[a] = span.start, span.stop
     drawn = mask[crop]
     depth = _measure_distance(~drawn, spacing)
     away = _measure_distance(drawn, spacing)
@@ -192,12 +192,12 @@ def _find_tight_box(one: Slice) -> Box:
 
 def _find_plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
     """Return the whole plane of a slice within `box`, and its index in an array of the box."""
-    start, stop, place = list(box.start), list(box.stop), [slice(None)] * 3
+    start, stop, within = list(box.start), list(box.stop), [slice(None)] * 3
     index = one.box.start[one.axis]
     start[one.axis], stop[one.axis] = index, index + 1
-    place[one.axis] = slice(index - box.start[one.axis], index - box.start[one.axis] + 1)
+    within[one.axis] = slice(index - box.start[one.axis], index - box.start[one.axis] + 1)
     plane = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
-    return plane, (place[0], place[1], place[2])
+    return plane, (within[0], within[1], within[2])
 
 
 def _merge_slice(

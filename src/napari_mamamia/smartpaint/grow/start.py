@@ -143,10 +143,10 @@ def outlines_of(mask: Bools, box: Box, grid: Grid) -> tuple[Outline, ...]:
     plane = tuple(box.slices[a] for a in _find_other_axes(axis))
     shape = tuple(grid.shape[a] for a in _find_other_axes(axis))
     outlines = []
-    for place in places[axis]:
+    for index in places[axis]:
         whole = np.zeros(shape, dtype=np.bool_)
-        whole[plane] = mask.take(place, axis=axis)
-        outlines.append(Outline(axis, box.start[axis] + int(place), whole))
+        whole[plane] = mask.take(index, axis=axis)
+        outlines.append(Outline(axis, box.start[axis] + int(index), whole))
     return tuple(outlines)
 
 
@@ -158,9 +158,9 @@ def box_of_ball(
 ) -> Box:
     """Return the box of voxels with centres possibly in a ball, cropped to an array of `shape`."""
     ends = []
-    for place, step, n in zip(centre, spacing_mm, shape, strict=True):
-        first = min(max(int(np.ceil(place - radius_mm / step)), 0), int(n))
-        last = max(min(int(np.floor(place + radius_mm / step)) + 1, int(n)), first)
+    for coordinate, step, n in zip(centre, spacing_mm, shape, strict=True):
+        first = min(max(int(np.ceil(coordinate - radius_mm / step)), 0), int(n))
+        last = max(min(int(np.floor(coordinate + radius_mm / step)) + 1, int(n)), first)
         ends.append((first, last))
     (z0, z1), (y0, y1), (x0, x1) = ends
     return Box((z0, y0, x0), (z1, y1, x1))
@@ -169,8 +169,8 @@ def box_of_ball(
 def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> Floats:
     """Return the distance in mm of each voxel of `box` from `centre`, float32."""
     z, y, x = (
-        ((np.arange(a, b) - place) * step).astype(np.float32) ** 2
-        for a, b, place, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)
+        ((np.arange(a, b) - coordinate) * step).astype(np.float32) ** 2
+        for a, b, coordinate, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)
     )
     squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
     return np.sqrt(squared, out=squared)

@@ -230,17 +230,17 @@ def _find_beyond(work: StrokeWork, where: Bools) -> Bools:
     long path costs little more than a short one.
     """
     beyond = np.zeros_like(where)
-    left = np.argwhere(where)
+    remaining = np.argwhere(where)
     spacing = np.array(work.images.case.grid.spacing_mm)
     places = np.array(work.path) * spacing
     reach_mm = WINDOW[0] * work.brush.radius_mm + WINDOW[1] + _ROUNDING_MM
-    points = (left + np.array(work.box.start)) * spacing
+    points = (remaining + np.array(work.box.start)) * spacing
     for start, stop in _pieces_from_afar(places):
-        if not len(left):
+        if not len(remaining):
             return beyond
         far = _squared_distances(points, start, stop) > reach_mm**2
-        left, points = left[far], points[far]
-    beyond[tuple(left.T)] = True
+        remaining, points = remaining[far], points[far]
+    beyond[tuple(remaining.T)] = True
     return beyond
 
 

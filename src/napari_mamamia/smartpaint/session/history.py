@@ -283,7 +283,7 @@ class History:
 
 
 def _state_bytes(state: State) -> int:
-    return sum(part.nbytes for part in state)
+    return sum(difference.nbytes for difference in state)
 
 
 def _count_bytes(entry: _Entry) -> int:

@@ -365,9 +365,9 @@ class RecordedMask:
             stops = zip(change.box.stop, box.stop, strict=True)
             if any(max(a) >= min(b) for a, b in zip(starts, stops, strict=True)):
                 continue
-            part = np.zeros(change.box.shape, np.uint8)
-            replace(change, box=Box.whole(part.shape)).flip(part)
-            flipped ^= LabelMap(self.grid, change.box, part).cut(box)
+            bits = np.zeros(change.box.shape, np.uint8)
+            replace(change, box=Box.whole(bits.shape)).flip(bits)
+            flipped ^= LabelMap(self.grid, change.box, bits).cut(box)
         return flipped
 
     def _add_step(self, step: Step) -> None:

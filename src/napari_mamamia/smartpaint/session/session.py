@@ -298,9 +298,9 @@ class EditingSession(RecordedMask):
         before, after = (work.labels, work.words), (settled.labels, settled.words)
         if self.state.put(kept.difference, work.box, before, after):
             return kept.difference if kept.difference.labels or kept.difference.evidence else None
-        part, label = work.box.slices, work.brush.label
-        self.labels[part] = settled.labels
-        self.state.words(label)[part] = settled.words
+        crop, label = work.box.slices, work.brush.label
+        self.labels[crop] = settled.labels
+        self.state.words(label)[crop] = settled.words
         return self.state.record(label, (work.box,), marks=True)
 
     # ---------------------------------------------------------- whole steps

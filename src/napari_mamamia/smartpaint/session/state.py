@@ -221,7 +221,7 @@ class MaskState:
         Nothing is written, and False returned, if the current or the last recorded values differ
         from `before`.
         """
-        part, label = box.slices, difference.label
+        crop, label = box.slices, difference.label
         words = self.words(label)
         places: tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any]], ...] = (
             (self.labels, before[0], after[0]),
@@ -229,10 +229,10 @@ class MaskState:
             (words, before[1], after[1]),
             (self._words_recorded[label], before[1], after[1]),
         )
-        if not all(np.array_equal(now[part], old) for now, old, _ in places):
+        if not all(np.array_equal(now[crop], old) for now, old, _ in places):
             return False
         for now, _, new in places:
-            now[part] = new
+            now[crop] = new
         _join_boxes(self._words_box, label, difference.evidence)
         return True
 
@@ -266,16 +266,16 @@ class MaskState:
 
     def jump(self, way: GatheredJump) -> Box:
         """Apply or undo all steps gathered in `way`; return the box of voxels that changed."""
-        part = way.box.slices
-        self.labels[part] ^= way.labels[part]
-        self._recorded[part] = self.labels[part]
+        crop = way.box.slices
+        self.labels[crop] ^= way.labels[crop]
+        self._recorded[crop] = self.labels[crop]
         for label, flipped in way.membership.items():
             box = way.membership_box[label]
-            part = box.slices
+            crop = box.slices
             self._soft_box[label] = self._soft_box.get(label, Box.empty()).union(box)
             now, then = self.membership(label), self._soft_recorded[label]
-            now.view(np.uint32)[part] ^= flipped.view(np.uint32)[part]
-            then[part] = now[part]
+            now.view(np.uint32)[crop] ^= flipped.view(np.uint32)[crop]
+            then[crop] = now[crop]
         for label, bits in way.words.items():
             box = way.words_box[label]
             words, old = self.words(label), self._words_recorded[label]

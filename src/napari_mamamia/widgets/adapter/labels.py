@@ -31,13 +31,13 @@ def late_drawing(layer: Labels) -> None:
     """
     overlays = getattr(layer, "_overlays", {})
     mode_overlays = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
-    shown = [overlay for overlay in mode_overlays if overlay.visible]
+    visible = [overlay for overlay in mode_overlays if overlay.visible]
 
     def show(_event: object = None) -> None:
-        for overlay in shown:
+        for overlay in visible:
             overlay.visible = True
 
-    for overlay in shown:
+    for overlay in visible:
         overlay.visible = False
     layer.events.mode.connect(show)
 
@@ -75,11 +75,11 @@ def _find_contours(
     hits = [np.flatnonzero(labelled.any(axis=1 - axis)) for axis in range(2)]
     if all(hit.size for hit in hits):
         box = tuple(slice(int(hit[0]), int(hit[-1]) + 1) for hit in hits)
-        place = tuple(
+        crop = tuple(
             slice(whole.start + side.start, whole.start + side.stop)
             for whole, side in zip(data_slice, box, strict=True)
         )
-        contours[box] = find_whole(layer, labels, place)
+        contours[box] = find_whole(layer, labels, crop)
     return contours
 
 

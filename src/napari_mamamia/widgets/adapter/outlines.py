@@ -245,8 +245,8 @@ def _make_line() -> tuple[Any, Any]:
 
 def _set_look(shader: Any, look: LineStyle, pixel_scale: float) -> None:
     shader.fshader["level"] = LEVEL
-    for before, one in (("", look), ("other_", look.others or look)):
-        for name, value in _values_of(one, pixel_scale).items():
+    for before, style in (("", look), ("other_", look.others or look)):
+        for name, value in _values_of(style, pixel_scale).items():
             shader.fshader[before + name] = value
 
 
@@ -254,7 +254,7 @@ def _values_of(look: LineStyle, pixel_scale: float) -> dict[str, Any]:
     colours: Any = import_module("vispy.color")
     half_width = look.width / 2 * pixel_scale
     return {
-        "colour": tuple(float(part) for part in colours.Color(look.colour).rgb),
+        "colour": tuple(float(channel) for channel in colours.Color(look.colour).rgb),
         "half_width": half_width,
         "half_cased": half_width + look.casing * pixel_scale,
         "stroke": look.stroke * pixel_scale,

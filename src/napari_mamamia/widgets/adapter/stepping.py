@@ -134,8 +134,8 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     # Also for the first: half-way between two slices image and mask must round alike.
     places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
     index: list[Any] = [slice(None)] * len(cut.order)
-    for axis, place in zip(cut.not_displayed, np.rint(places), strict=True):
-        index[axis] = int(place)
+    for axis, step in zip(cut.not_displayed, np.rint(places), strict=True):
+        index[axis] = int(step)
     if all(0 <= index[axis] < layer.data.shape[axis] for axis in cut.not_displayed):
         _show_slice(state, tuple(index))
     else:
@@ -173,12 +173,14 @@ def _find_way(state: Any) -> Any:
             places = np.zeros((3, len(cut.order)))
             for row, axis in enumerate(hidden[first : first + 2], start=1):
                 places[row, axis] = 1.0
-            point, left, right = map(tuple, places)
-            whole = cut.world_slice.copy_with(point=point, margin_left=left, margin_right=right)
+            point, below, right = map(tuple, places)
+            whole = cut.world_slice.copy_with(point=point, margin_left=below, margin_right=right)
             state._slice_input = replace(cut, world_slice=whole)
             thick = state.data_slice
             shift = np.array(thick.point)[hidden]
-            steps += [np.array(one)[hidden] for one in (thick.margin_left, thick.margin_right)]
+            steps += [
+                np.array(margin)[hidden] for margin in (thick.margin_left, thick.margin_right)
+            ]
     finally:
         state._slice_input = cut
     return np.column_stack([*steps[: len(hidden)], shift])

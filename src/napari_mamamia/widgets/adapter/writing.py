@@ -164,7 +164,7 @@ def _list_nodes(canvas: Any) -> list[Any]:
     nodes = []
     for overlay, visuals in canvas._viewer_overlay_to_visual.items():
         if isinstance(overlay, kinds):
-            nodes += [part for visual in visuals for part in (visual.box, visual.node)]
+            nodes += [node for visual in visuals for node in (visual.box, visual.node)]
     return nodes
 
 
@@ -175,7 +175,7 @@ def _list_below(node: Any) -> list[Any]:
 def _make_blendable(node: Any) -> bool:
     """Let a node write its alpha into a transparent image; an opaque canvas is unchanged."""
     parts = getattr(node, "_subvisuals", [node])
-    states = [part._vshare.gl_state for part in parts if hasattr(part, "_vshare")]
+    states = [visual._vshare.gl_state for visual in parts if hasattr(visual, "_vshare")]
     if len(states) < len(parts) or any(
         tuple(state.get("blend_func", _BLENDED))[:2] != _BLENDED for state in states
     ):

@@ -54,8 +54,8 @@ class EventLog(QObject):
         """Record an event."""
         if text:
             time = datetime.now().astimezone().strftime("%H:%M:%S")
-            shown = self._names.taken_from(text)
-            self.added.emit(LogLine(time, level, " ".join(shown.split())))
+            anonymous = self._names.taken_from(text)
+            self.added.emit(LogLine(time, level, " ".join(anonymous.split())))
 
     # -------------------------------------------------------------------- inner
 
@@ -77,15 +77,15 @@ class EventLog(QObject):
             ids = [case.case_id for case in opened.data_set.cases]
             roots = (str(opened.workspace.root), str(opened.data_set.root))
             before = self._names  # work on a previous data set may still be running
-            shown = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
-            self._names = Names({**before.shown, **shown}, (*roots, *before.roots))
+            aliases = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
+            self._names = Names({**before.shown, **aliases}, (*roots, *before.roots))
             self.note("opened", f"data set of {len(ids)} case(s), {opened.data_set.kind}")
 
     def _on_case(self) -> None:
         case_id = self._session.case_id
         if case_id and case_id not in self._names.shown:
-            shown = {**self._names.shown, case_id: "case without a data set"}
-            self._names = Names(shown, self._names.roots)
+            aliases = {**self._names.shown, case_id: "case without a data set"}
+            self._names = Names(aliases, self._names.roots)
 
 
 class Names:
@@ -121,7 +121,7 @@ class Names:
             return self.shown[word]
         parts = _SLASHES.split(word)
         if len(parts) > 1:
-            return "/".join(self._hide_name(part) for part in parts)
+            return "/".join(self._hide_name(folder) for folder in parts)
         # The longest beginning first: with cases A and A_1, the file A_1.nii belongs to A_1.
         for cut in reversed([match.start() for match in _CUTS.finditer(word)]):
             if word[:cut] in self.shown:

@@ -181,8 +181,8 @@ def with_key(text: str, action: str) -> str:
     >>> with_key("Opens the next case", "next_case")
     'Opens the next case  (key N)'
     """
-    shown = next(key.shown for key in KEYS if key.action == action)
-    return tr("{words}  (key {shown})", words=text.removesuffix("."), shown=shown)
+    key_name = next(key.shown for key in KEYS if key.action == action)
+    return tr("{words}  (key {shown})", words=text.removesuffix("."), shown=key_name)
 
 
 def bind_keys(

@@ -292,11 +292,11 @@ class _FirstWords(QLabel):
     def paintEvent(self, _event: Any) -> None:
         """Draw as much as has room."""
         painter = QPainter(self)
-        place = self.contentsRect()
+        area = self.contentsRect()
         line = " ".join(self.text().split())
-        text = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, place.width())
+        text = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, area.width())
         self.style().drawItemText(
-            painter, place, int(self.alignment()), self.palette(), True, text,
+            painter, area, int(self.alignment()), self.palette(), True, text,
             self.foregroundRole(),
         )  # fmt: skip
         painter.end()

@@ -145,8 +145,8 @@ class Session(QObject):
         """Return the case `by` positions away in the queue, None past its ends."""
         if self.listed_id not in self.queue:
             return self.queue[0] if self.queue else None
-        place = self.queue.index(self.listed_id) + by
-        return self.queue[place] if 0 <= place < len(self.queue) else None
+        index = self.queue.index(self.listed_id) + by
+        return self.queue[index] if 0 <= index < len(self.queue) else None
 
     def lists(self, opened: OpenDataSet) -> bool:
         """Return whether a data set is the listed one, with the same workspace."""

@@ -100,8 +100,8 @@ class FormFold(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        for part in (self.head, self.said, self._body):
-            layout.addWidget(part)
+        for widget in (self.head, self.said, self._body):
+            layout.addWidget(widget)
         self.is_open = True
         self.unfold(False)
 
@@ -267,9 +267,9 @@ def discard(widget: QWidget) -> None:
     It is deleted in the next event-loop iteration; until then it is silent (a hidden field loses
     the keyboard focus, and would emit a signal) and cannot be found, nor can its children, by name.
     """
-    for one in (widget, *widget.findChildren(QWidget)):
-        one.blockSignals(True)
-        one.setObjectName("")
+    for child in (widget, *widget.findChildren(QWidget)):
+        child.blockSignals(True)
+        child.setObjectName("")
     widget.hide()
     widget.deleteLater()
 

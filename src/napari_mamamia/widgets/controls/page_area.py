@@ -57,10 +57,10 @@ class PageArea(QScrollArea):
         """
         page = self.widget()
         parts = page.findChildren(QWidget)
-        for part in parts:
+        for widget in parts:
             # Before it is shown a part has neither font nor padding of the style sheet.
-            part.ensurePolished()
-        inside = [part.minimumSizeHint().width() for part in parts if not part.isWindow()]
+            widget.ensurePolished()
+        inside = [widget.minimumSizeHint().width() for widget in parts if not widget.isWindow()]
         return int(max(page.minimumSizeHint().width(), *inside, 0)) + self._bar_width
 
     @property

@@ -55,10 +55,10 @@ class NameLabel(QLabel):
     def paintEvent(self, _event: Any) -> None:
         """Draw as much as fits."""
         painter = QPainter(self)
-        place = self.contentsRect()
-        text, ground = self._text_for(place.width()), self.foregroundRole()
+        area = self.contentsRect()
+        text, ground = self._text_for(area.width()), self.foregroundRole()
         self.style().drawItemText(
-            painter, place, int(self.alignment()), self.palette(), True, text, ground
+            painter, area, int(self.alignment()), self.palette(), True, text, ground
         )
         painter.end()
 
@@ -106,9 +106,9 @@ class DottedChoice(QComboBox):
         """Draw the box as Qt does, and as much of the text as fits."""
         painter, option, style = QStylePainter(self), QStyleOptionComboBox(), self.style()
         self.initStyleOption(option)
-        kinds, part = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField
+        kinds, field = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField
         painter.drawComplexControl(kinds.CC_ComboBox, option)
-        room = style.subControlRect(kinds.CC_ComboBox, option, part, self).width()
+        room = style.subControlRect(kinds.CC_ComboBox, option, field, self).width()
         right = Qt.TextElideMode.ElideRight
         option.currentText = self.fontMetrics().elidedText(option.currentText, right, room)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

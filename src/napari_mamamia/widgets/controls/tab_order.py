@@ -26,13 +26,13 @@ class ReadingOrder:
         root: Any = self
         now = QApplication.focusWidget()
         controls = order_controls(root)
-        at = [index for index, control in enumerate(controls) if now and _is_in(now, control)]
-        if not at:
+        focused = [index for index, control in enumerate(controls) if now and _is_in(now, control)]
+        if not focused:
             return bool(super().focusNextPrevChild(forward))  # type: ignore[misc]
-        place = at[-1] + (1 if forward else -1)
-        inside = 0 <= place < len(controls)
+        following = focused[-1] + (1 if forward else -1)
+        inside = 0 <= following < len(controls)
         if inside:
-            target: QWidget | None = controls[place]
+            target: QWidget | None = controls[following]
         else:
             target = _find_next(root, self.rooms, forward)
         if target is None:

@@ -43,10 +43,10 @@ class WrappedLabel(QLabel):
     def setText(self, text: str) -> None:
         """Show a text; rich text is not changed."""
         self._words = text
-        shown = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
-        super().setText(shown)
+        wrapped = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
+        super().setText(wrapped)
         # otherwise a screen reader reads each break
-        self.setAccessibleName("" if shown == text else text)
+        self.setAccessibleName("" if wrapped == text else text)
 
     def keyPressEvent(self, event: Any) -> None:
         """Copy the selection from the original text."""

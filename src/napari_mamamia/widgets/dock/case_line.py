@@ -138,12 +138,12 @@ class CaseLine(ReadingOrder, QToolBar):
 
     def _show_hanging(self, plan: HangingPlan | None, step: HangingStep | None) -> None:
         self._plan, self._step = plan, step
-        for one, chip in self.chips.items():
-            is_there = plan is not None and one in plan.steps
+        for shown_step, chip in self.chips.items():
+            is_there = plan is not None and shown_step in plan.steps
             chip.setVisible(is_there)
-            chip.setChecked(is_there and one is step)
-            more = tr("another click restores your own view") if one is step else ""
-            chip.setToolTip("; ".join(part for part in (tr(one.words), more) if part))
+            chip.setChecked(is_there and shown_step is step)
+            more = tr("another click restores your own view") if shown_step is step else ""
+            chip.setToolTip("; ".join(text for text in (tr(shown_step.words), more) if text))
         self._bar.choose.setVisible(plan is not None)
         self._fit_words()
 

@@ -261,8 +261,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         watch_font(self._fit_sliders)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
-        for part in (self.refine_flow.set_keys, self.pages.set_keys):
-            self.keys.changed.connect(part)
+        for follow_keys in (self.refine_flow.set_keys, self.pages.set_keys):
+            self.keys.changed.connect(follow_keys)
 
     def _connect_header(self) -> None:
         header = self.header
@@ -314,8 +314,8 @@ class MamamiaDock(ReadingOrder, DockParts):
             "reading": self.reading.toggle,
         }
         flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
-        for part in (*flows, self.refine_flow, self.measuring, self.fold):
-            actions |= part.actions()
+        for flow in (*flows, self.refine_flow, self.measuring, self.fold):
+            actions |= flow.actions()
         for step in ("work_list", "read", "mask", "check", "keys"):
             actions[step] = partial(self._show_unfolded, actions[step])
         drop = actions["drop_stroke"]

@@ -128,13 +128,13 @@ class Docking(WindowPart):
         window = self._main_window
         if not isinstance(window, QMainWindow):
             return
-        left = _docks_on_the_left(window)
-        beside = sum(dock.minimumSizeHint().height() for dock in left) + _BARS
-        if left and beside + round(share * window.height()) > window.height():
-            for dock in left:
+        docks = _docks_on_the_left(window)
+        beside = sum(dock.minimumSizeHint().height() for dock in docks) + _BARS
+        if docks and beside + round(share * window.height()) > window.height():
+            for dock in docks:
                 dock.hide()
-            self._made_room += left
-            self._notifier.hint(_LENT.format(" and ".join(map(_title_of, left))))
+            self._made_room += docks
+            self._notifier.hint(_LENT.format(" and ".join(map(_title_of, docks))))
 
     def give_room_back(self) -> None:
         """Show the docks again that `make_room` hid."""
@@ -337,8 +337,8 @@ def say_too_small(window: QMainWindow) -> str:
     screen itself is reported at the start. A minimised window still has its size.
     """
     ratio, room = window.devicePixelRatioF(), find_screen_room(window)
-    sizes = [round(ratio * one) for one in (window.width(), window.height())]
-    most = [_OF_SCREEN * ratio * one for one in (room.width(), room.height())]
+    sizes = [round(ratio * length) for length in (window.width(), window.height())]
+    most = [_OF_SCREEN * ratio * length for length in (room.width(), room.height())]
     if all(size >= min(both) for size, *both in zip(sizes, _SMALLEST, most, strict=True)):
         return ""
     return _SHRUNK.format(*_SMALLEST, *sizes)
@@ -356,11 +356,11 @@ def fit_window(window: QMainWindow, width: int) -> list[str]:
         The titles of the hidden docks.
     """
     room = _room_of(window)
-    left = _docks_on_the_left(window)
-    beside = max((dock.minimumSizeHint().width() for dock in left), default=0)
+    docks = _docks_on_the_left(window)
+    beside = max((dock.minimumSizeHint().width() for dock in docks), default=0)
     too_wide = beside + width + _LEAST_IMAGE > room.width()
     too_high = window.minimumSizeHint().height() > room.height()
-    away = left if too_wide or too_high else []
+    away = docks if too_wide or too_high else []
     for dock in away:
         dock.hide()
     if not window.isMaximized() and not window.isFullScreen():

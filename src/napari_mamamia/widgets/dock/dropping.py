@@ -90,7 +90,7 @@ class Dropping(WindowPart):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle our drops before napari asks for a reader; on our parts all drops are ours."""
-        if any(watched is part for part in self._parts):
+        if any(watched is widget for widget in self._parts):
             return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
             return False

@@ -213,7 +213,11 @@ class WaitingPanel(QWidget):
 
     def _list_due(self) -> list[PageRequest]:
         """Return the requests to run: a page followed by another need not be shown."""
-        return [one for one in self._asked if one.use is not None or one is self._asked[-1]]
+        return [
+            request
+            for request in self._asked
+            if request.use is not None or request is self._asked[-1]
+        ]
 
     def _give_way(self, *, is_gradual: bool) -> None:
         due, home = self._list_due(), self._home

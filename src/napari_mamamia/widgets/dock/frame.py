@@ -82,9 +82,9 @@ class ReadingMode(WindowPart):
         docks = window.findChildren(QDockWidget)
         parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
         bars = [window.menuBar(), window.statusBar()]
-        self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
-        for part in self._hidden:
-            part.hide()
+        self._hidden = [widget for widget in (*parts, *bars) if not widget.isHidden()]
+        for widget in self._hidden:
+            widget.hide()
         view: Any = main_view(self._scene.viewer)
         self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
         if self._had_welcome:
@@ -111,8 +111,8 @@ class ReadingMode(WindowPart):
         self.line.setParent(self._panel)
         self.line.hide()
         hidden, self._hidden = self._hidden, []
-        for part in hidden:
-            part.show()
+        for widget in hidden:
+            widget.show()
         view: Any = main_view(self._scene.viewer)
         if self._had_welcome and view is not None:
             view.show_welcome_screen = True
@@ -133,7 +133,7 @@ class ReadingMode(WindowPart):
         if now == before or now != before.expandedTo(window.minimumSize()):
             return
         corner = window.geometry().topLeft()
-        if before not in [one.size() for one in self._own_places]:
+        if before not in [geometry.size() for geometry in self._own_places]:
             self._place, self._own_places = QRect(corner, before), []
         self._own_places.append(QRect(corner, now))
 

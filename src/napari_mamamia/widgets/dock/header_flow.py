@@ -73,8 +73,8 @@ class HeaderFlow(WindowPart):
 
     def _on_progress(self, ticket: RunningJob, progress: Progress) -> None:
         if self._running and ticket == self._running[-1]:
-            shown = replace(progress, text=self._notifier.cover(progress.text))
-            self._header.show_progress(ticket.title, shown)
+            covered = replace(progress, text=self._notifier.cover(progress.text))
+            self._header.show_progress(ticket.title, covered)
 
     def _on_ended(self, ticket: RunningJob, _outcome: object) -> None:
         self._running = [other for other in self._running if other != ticket]

@@ -133,7 +133,7 @@ class ResultsFlow(WindowPart):
         """Put the current tags into the displayed table."""
         if self._answer is None:
             return
-        answer, at, table = self._answer, self._at, self._tables[self._at]
+        answer, index, table = self._answer, self._at, self._tables[self._at]
         tags = self._tagging.all_of(answer.opened)
         # After the last tag was removed, the table still has its column and is created again.
         if not tags and table.facet("tag") is None:
@@ -143,7 +143,7 @@ class ResultsFlow(WindowPart):
             _TAGS,
             tr("Adding the tags"),
             lambda: self._services.with_tags(table, tags),
-            lambda tagged: self._put_table(at, tagged),
+            lambda tagged: self._put_table(index, tagged),
             still=lambda: self._answer is answer,
             shown=False,
         )

@@ -77,9 +77,9 @@ class HangingBar(QFrame):
         self.priors.setObjectName("hanging_priors")
         self.link = tool_button("hanging_link", tr("Unlink"), _UNLINK, self.link_wanted.emit)
         self.note = label("hanging_note", "", tr("How the two exams are linked."))
-        for one in (self.back, self.next, self.choose, self.prior, self.link):
-            one.setProperty("framed", True)
-            one.setMinimumSize(_LEAST, _LEAST)
+        for control in (self.back, self.next, self.choose, self.prior, self.link):
+            control.setProperty("framed", True)
+            control.setMinimumSize(_LEAST, _LEAST)
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 0)
         lines.setSpacing(2)
@@ -171,7 +171,7 @@ class HangingBar(QFrame):
     def _show_if_filled(self) -> None:
         """Show the bar if one of its lines is shown: an empty bar takes room as well."""
         parts = (self._step_line, self._prior_line, self.others)
-        holds = any(not part.isHidden() for part in parts)
+        holds = any(not line.isHidden() for line in parts)
         self.setVisible(self._plan is not None and self._is_wanted and holds)
 
     def _make_others(self) -> QComboBox:

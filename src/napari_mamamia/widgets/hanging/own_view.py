@@ -71,7 +71,7 @@ class OwnView(WindowPart):
             if layer is not None
         }
         image = "subtraction" if self._subtracting.is_on else "phase"
-        shown = self._map.shown
+        map_name = self._map.shown
         self._taken = _Taken(
             self._planes.wanted,
             "projection" if self._projecting.is_on else image,
@@ -79,7 +79,7 @@ class OwnView(WindowPart):
             self._subtracting.minus,
             self._projecting.slab_mm,
             self._map.kind,
-            None if shown is None else shown.kind,
+            None if map_name is None else map_name.kind,
             self._contrasting.read_names(),
             limits,
             self._scene.view.read_camera(),

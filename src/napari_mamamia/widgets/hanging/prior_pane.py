@@ -154,7 +154,7 @@ class PriorPane(Pane):
         there = find_roles(self._prior)
         count = len(self._prior.phases)
         other = None if phase is None else match_phase(find_roles(case), phase, there, count)
-        place = self._own_place
+        position = self._own_place
         if self.is_linked or not self._is_placed:
             self._is_placed = True
             voxel = grid.display_frame().point_from_display(shown, grid.shape)
@@ -164,8 +164,8 @@ class PriorPane(Pane):
                 min(max(round(i), 0), n - 1)
                 for i, n in zip(carried, self._prior.grid.shape, strict=True)
             )
-            place = (z, y, x)
-        self._own_scene.view.go_to(place, centre=False, phase=other)
+            position = (z, y, x)
+        self._own_scene.view.go_to(position, centre=False, phase=other)
         self.text.update()
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
@@ -180,8 +180,8 @@ class PriorPane(Pane):
         across = {axis - (self._scene.viewer.dims.ndim - _AXES) for axis in self._find_hidden()}
         # Only the axis through the slices: rounding must not move the others.
         s, r, c = (
-            min(max(round(place), 0), int(n) - 1) if axis in across else here
-            for axis, (place, n, here) in enumerate(zip(places, counts, shown, strict=True))
+            min(max(round(step), 0), int(n) - 1) if axis in across else here
+            for axis, (step, n, here) in enumerate(zip(places, counts, shown, strict=True))
         )
         return s, r, c
 
@@ -218,9 +218,9 @@ class PriorPane(Pane):
         if world is None or self._own_scene.grid is None or self._is_outside:
             return None
         frame = self._prior.grid.display_frame()
-        place = frame.point_to_display(self._own_place, self._prior.grid.shape)
+        position = frame.point_to_display(self._own_place, self._prior.grid.shape)
         spacing = frame.per_axis(self._prior.grid.spacing_mm)
-        return tuple(i * mm for i, mm in zip(place, spacing, strict=True))
+        return tuple(i * mm for i, mm in zip(position, spacing, strict=True))
 
     # ------------------------------------------------------------------- inner
 
@@ -229,7 +229,7 @@ class PriorPane(Pane):
         spacing = frame.per_axis(grid.spacing_mm)
         dims = self._scene.viewer.dims
         lead = dims.ndim - _AXES
-        places = [float(place) for place in self._shown]
+        places = [float(coordinate) for coordinate in self._shown]
         for axis, mm in zip(dims.displayed, centre[-len(dims.displayed) :], strict=True):
             places[axis - lead] = mm / spacing[axis - lead]
         return frame.point_from_display(places, grid.shape)
@@ -268,4 +268,4 @@ class PriorPane(Pane):
     def _name_side(self) -> str:
         note = tr("outside this exam") if self._is_outside else ""
         free = "" if self.is_linked else tr("not linked")
-        return ", ".join(part for part in (self._name, note, free) if part)
+        return ", ".join(text for text in (self._name, note, free) if text)

@@ -54,14 +54,14 @@ def remapped(
     """
     table = {key.action: key for key in keys}
     refused = []
-    for action, shown in changes:
+    for action, key_name in changes:
         if action in RETIRED:
             continue
-        problem = _problem_of(action, shown, table)
+        problem = _problem_of(action, key_name, table)
         if problem:
             refused.append(problem)
         else:
-            table[action] = replace(table[action], binding=_make_binding(shown), shown=shown)
+            table[action] = replace(table[action], binding=_make_binding(key_name), shown=key_name)
     return tuple(table.values()), tuple(refused)
 
 
@@ -207,12 +207,12 @@ class KeyChoice(WindowPart):
     def _retitle_tips(before: Sequence[Key], now: Sequence[Key], roots: Sequence[QWidget]) -> None:
         """Name the new keys in the tooltips below `roots`."""
         new = {key.action: key.shown for key in now}
-        shown = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
-        if not shown:
+        renamed = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
+        if not renamed:
             return
         for root in roots:
             for widget in root.findChildren(QWidget):
                 tip = widget.toolTip()
                 if "(key " in tip:
-                    widget.setToolTip(retitled(tip, shown))
+                    widget.setToolTip(retitled(tip, renamed))
                     refresh_accessible_text(widget)

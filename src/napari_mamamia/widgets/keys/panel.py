@@ -92,12 +92,12 @@ class KeyButton(QPushButton):
             super().keyPressEvent(event)
             return
         event.accept()
-        shown = shown_key(event)
-        if not shown:
+        key_name = shown_key(event)
+        if not key_name:
             return
         self.show_key(self._shown)
         if event.key() != Qt.Key.Key_Escape:
-            self.key_given.emit(self._action, shown)
+            self.key_given.emit(self._action, key_name)
 
     def focusOutEvent(self, event: Any) -> None:
         """Stop waiting for a key when the user goes elsewhere."""

@@ -157,18 +157,18 @@ class MeasureFlow(WindowPart):
             self.record.remove(self.record.chosen)
 
     def _give_to_lesion(self, name: str) -> None:
-        one = self.record.find(self.record.chosen)
-        if one is not None:
-            self.record.change(one.key, replace(one.item, lesion=name))
+        drawing = self.record.find(self.record.chosen)
+        if drawing is not None:
+            self.record.change(drawing.key, replace(drawing.item, lesion=name))
 
     def go_to(self, key: str) -> None:
         """Show the slice of a drawing, and select it."""
-        one, grid = self.record.find(key), self._scene.grid
-        if one is None or grid is None:
+        drawing, grid = self.record.find(key), self._scene.grid
+        if drawing is None or grid is None:
             return
         self.record.choose(key)
-        on = self._find_slice_of(one)
-        voxel = [round(float(i)) for i in grid.to_voxel(one.item.points_mm[0])]
+        on = self._find_slice_of(drawing)
+        voxel = [round(float(i)) for i in grid.to_voxel(drawing.item.points_mm[0])]
         voxel[on.axis] = on.index
         inside = [min(max(i, 0), n - 1) for i, n in zip(voxel, grid.shape, strict=True)]
         if inside[on.axis] != on.index:
@@ -225,10 +225,10 @@ class MeasureFlow(WindowPart):
             self._moving_mark = replace(mark, point_mm=place)
             self._show_views()
             return
-        one = self.record.find(grip.key)
-        if one is None or grip.at is None:
+        drawing = self.record.find(grip.key)
+        if drawing is None or grip.at is None:
             return
-        item = one.item if self._moving is None else self._moving[1]
+        item = drawing.item if self._moving is None else self._moving[1]
         points = move_point(item.kind, item.points_mm, grip.at, place, grip.on)
         self._moving = (grip.key, replace(item, points_mm=points))
         self._show_views()
@@ -250,15 +250,15 @@ class MeasureFlow(WindowPart):
     def _find_middle(self) -> tuple[Slice, PointMm] | None:
         """Return the displayed slice and the point at its centre."""
         view, viewer = self._scene.view, self._scene.viewer
-        grid, shown = self._scene.grid, view.slice_shown()
-        if grid is None or shown is None or self._session.case is None:
+        grid, plane = self._scene.grid, view.slice_shown()
+        if grid is None or plane is None or self._session.case is None:
             return None
-        position = [float(place) for place in viewer.dims.point]
+        position = [float(coordinate) for coordinate in viewer.dims.point]
         for axis, middle in zip(
             viewer.dims.displayed, viewer.scene.camera.center[-2:], strict=True
         ):
             position[axis] = float(middle)
-        voxel, on = view.place_at(tuple(position)), Slice(grid, *shown)
+        voxel, on = view.place_at(tuple(position)), Slice(grid, *plane)
         point = None if voxel is None else on.find_point(voxel)
         return None if point is None else (on, point)
 
@@ -266,15 +266,15 @@ class MeasureFlow(WindowPart):
 
     def _ask_words(self, key: str, viewer: Any | None = None) -> None:
         """Ask for text next to a drawing where it is visible; it may stay empty."""
-        one = self.record.find(key)
-        if one is None or not one.is_own:
+        drawing = self.record.find(key)
+        if drawing is None or not drawing.is_own:
             return
         if viewer is None:
             self.go_to(key)
         for view in self.views:
             pixel, canvas = view.find_pixel(key), self._planes.canvas(view.viewer)
             if pixel is not None and canvas is not None and viewer in (None, view.viewer):
-                self._show_field(one, canvas, pixel)
+                self._show_field(drawing, canvas, pixel)
                 return
 
     def _show_field(self, one: Drawn, canvas: QWidget, pixel: tuple[float, float]) -> None:
@@ -302,12 +302,12 @@ class MeasureFlow(WindowPart):
             self._words = None
 
     def _take_words(self, field: QLineEdit, key: str) -> None:
-        words, one = field.text().strip(), self.record.find(key)
+        words, drawing = field.text().strip(), self.record.find(key)
         self._words = None
         discard(field)
         focus_canvas(self._scene.viewer)
-        if one is not None and words != one.item.text:
-            self.record.change(key, replace(one.item, text=words))
+        if drawing is not None and words != drawing.item.text:
+            self.record.change(key, replace(drawing.item, text=words))
 
     # ------------------------------------------------------------------ showing
 
@@ -434,8 +434,8 @@ class MeasureFlow(WindowPart):
         on = self._find_slice_of(one)
         frame = grid.display_frame(on.plane)
         voxel = [float(on.index)] * 3
-        place = round(frame.point_to_display(voxel, grid.shape)[0])
+        slice_index = round(frame.point_to_display(voxel, grid.shape)[0])
         what = " ".join(filter(None, (NAMES[one.item.kind], self._say_number(one))))
         whose = "" if one.is_own else one.item.reader
         unsaved = tr("not saved") if self.record.is_unsaved(one) else ""
-        return " · ".join(filter(None, (what, f"{on.plane} {place}", whose, unsaved)))
+        return " · ".join(filter(None, (what, f"{on.plane} {slice_index}", whose, unsaved)))

@@ -134,11 +134,11 @@ class DrawTool(WindowPart):
         self, viewer: Any, position: Any, *, is_clipped: bool = True
     ) -> tuple[Slice, PointMm] | None:
         """Return the slice of a view and the point of a world position in it, RAS mm."""
-        grid, shown = self._scene.grid, self._scene.view.slice_shown_in(viewer)
+        grid, plane = self._scene.grid, self._scene.view.slice_shown_in(viewer)
         voxel = self._scene.view.place_at(position)
-        if grid is None or shown is None or voxel is None:
+        if grid is None or plane is None or voxel is None:
             return None
-        on = Slice(grid, *shown)
+        on = Slice(grid, *plane)
         point = on.find_point(voxel, is_clipped=is_clipped)
         return None if point is None else (on, point)
 
@@ -150,22 +150,22 @@ class DrawTool(WindowPart):
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
         """Move the end of the unfinished line to the pointer, on its slice."""
-        place = self._find_place(viewer, position)
-        if place is not None and self.sketch is not None and place[0] == self.sketch.on:
-            self._set_sketch(self.sketch.point_at(place[1]))
+        target = self._find_place(viewer, position)
+        if target is not None and self.sketch is not None and target[0] == self.sketch.on:
+            self._set_sketch(self.sketch.point_at(target[1]))
 
     def _follow_drawing(self, viewer: Any, event: Any) -> Iterator[None]:
         kind = self.kind
         if kind is None or self._is_gripping or event.button != _LEFT or event.modifiers:
             return
-        place = self._find_place(viewer, event.position, is_clipped=False)
-        if self._aim.problem_in(viewer) or (place is None and self.sketch is None):
+        target = self._find_place(viewer, event.position, is_clipped=False)
+        if self._aim.problem_in(viewer) or (target is None and self.sketch is None):
             return
         event.handled = True
         self._rest_layer()
         camera, start = viewer.scene.camera, _read_pixel(event)
         camera.mouse_pan = False
-        began = place is not None and self._begin_line(kind, place, start)
+        began = target is not None and self._begin_line(kind, target, start)
         has_moved = False
         yield
         while event.type == "mouse_move":
@@ -229,9 +229,9 @@ class DrawTool(WindowPart):
         yield
         while event.type == "mouse_move":
             has_moved = has_moved or _find_distance(event, start) > _STILL_PIXELS
-            place = self._find_place(viewer, event.position)
-            if has_moved and grip.at is not None and place is not None and place[0] == grip.on:
-                self.dragged.emit(grip, place[1])
+            target = self._find_place(viewer, event.position)
+            if has_moved and grip.at is not None and target is not None and target[0] == grip.on:
+                self.dragged.emit(grip, target[1])
             yield
         camera.mouse_pan = self.kind is None
         self._is_gripping = False

@@ -156,7 +156,7 @@ class ViewDrawings:
     @property
     def keys(self) -> list[str]:
         """The keys of the drawings on the displayed slice."""
-        return [one.shown.key for one in self._placed]
+        return [drawing.shown.key for drawing in self._placed]
 
     @property
     def marks(self) -> dict[str, float]:
@@ -172,13 +172,18 @@ class ViewDrawings:
         """Return the grip at a pixel (x, y): points before lines, own drawings first."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
-        gripped = [one for one in self._placed if one.shown.kind is not MeasureKind.KEY_IMAGE]
-        for one in gripped if lead is not None else ():
-            for away, index in _list_distances(one, lead, np.asarray(pixel, float)[:2]):
-                may_move = one.shown.is_own and index is not None
-                rank = away - (0 if not may_move else 1000) - (1 if one.shown.is_chosen else 0)
-                if one.shown.key and away <= _REACH and (best is None or rank < best[0]):
-                    best = rank, Grip(one.shown.key, index if may_move else None, one.shown.on)
+        gripped = [
+            drawing for drawing in self._placed if drawing.shown.kind is not MeasureKind.KEY_IMAGE
+        ]
+        for drawing in gripped if lead is not None else ():
+            for away, index in _list_distances(drawing, lead, np.asarray(pixel, float)[:2]):
+                may_move = drawing.shown.is_own and index is not None
+                rank = away - (0 if not may_move else 1000) - (1 if drawing.shown.is_chosen else 0)
+                if drawing.shown.key and away <= _REACH and (best is None or rank < best[0]):
+                    best = (
+                        rank,
+                        Grip(drawing.shown.key, index if may_move else None, drawing.shown.on),
+                    )
         return self._find_mark(pixel) if best is None else best[1]
 
     def _find_mark(self, pixel: Any) -> Grip | None:
@@ -187,8 +192,8 @@ class ViewDrawings:
         if lead is None:
             return None
         for placed_mark in self._placed_marks:
-            place = lead.map(QPointF(*placed_mark.place))
-            away = np.hypot(place.x() - float(pixel[0]), place.y() - float(pixel[1]))
+            centre = lead.map(QPointF(*placed_mark.place))
+            away = np.hypot(centre.x() - float(pixel[0]), centre.y() - float(pixel[1]))
             if placed_mark.on is not None and away <= _REACH:
                 return Grip(placed_mark.mark.key, 0, placed_mark.on)
         return None
@@ -196,11 +201,11 @@ class ViewDrawings:
     def find_pixel(self, key: str) -> tuple[float, float] | None:
         """Return the canvas position of a drawing's last point; None if it is not visible."""
         lead = self._find_transform()
-        placed = next((one for one in self._placed if one.shown.key == key), None)
+        placed = next((drawing for drawing in self._placed if drawing.shown.key == key), None)
         if lead is None or placed is None:
             return None
-        place = lead.map(QPointF(*placed.points[0]))
-        return place.x(), place.y()
+        pixel = lead.map(QPointF(*placed.points[0]))
+        return pixel.x(), pixel.y()
 
     # -------------------------------------------------------------------- inner
 
@@ -212,14 +217,14 @@ class ViewDrawings:
         dims = self.viewer.dims
         down, across = (axis - (dims.ndim - 3) for axis in dims.displayed[-2:])
         self._placed = []
-        for one in self._every if here is not None else ():
-            if (one.on.axis, one.on.index) == here:
+        for drawing in self._every if here is not None else ():
+            if (drawing.on.axis, drawing.on.index) == here:
                 lines = tuple(
-                    find_display_mm(one.on.grid, line)[:, [across, down]]
-                    for line in list_lines(one.kind, one.points_mm)
+                    find_display_mm(drawing.on.grid, line)[:, [across, down]]
+                    for line in list_lines(drawing.kind, drawing.points_mm)
                 )
-                points = find_display_mm(one.on.grid, one.points_mm)[:, [across, down]]
-                self._placed.append(_Placed(one, lines, points, one.say()))
+                points = find_display_mm(drawing.on.grid, drawing.points_mm)[:, [across, down]]
+                self._placed.append(_Placed(drawing, lines, points, drawing.say()))
         self._place_marks(here, down, across)
         self._show_sheet()
 
@@ -237,9 +242,9 @@ class ViewDrawings:
             if not is_here and away_mm > _NEAR_MM:
                 continue
             strength = 1.0 if is_here else max(1 - away_mm / _NEAR_MM, _FAINTEST)
-            place = find_display_mm(grid, [mark.point_mm])[0]
+            position = find_display_mm(grid, [mark.point_mm])[0]
             on = Slice(grid, *here) if is_here else None
-            self._placed_marks.append(_PlacedMark(mark, place[[across, down]], strength, on))
+            self._placed_marks.append(_PlacedMark(mark, position[[across, down]], strength, on))
 
     def _show_sheet(self) -> None:
         if not self._placed and not self._placed_marks:
@@ -292,8 +297,8 @@ class ViewDrawings:
         grounds: list[QRectF] = []
         for mark in self._placed_marks:
             _paint_mark(painter, mark, lead, grounds)
-        for one in sorted(self._placed, key=lambda one: one.shown.is_chosen):
-            _paint_one(painter, one, lead, grounds)
+        for drawing in sorted(self._placed, key=lambda drawing: drawing.shown.is_chosen):
+            _paint_one(painter, drawing, lead, grounds)
 
 
 def _list_distances(
@@ -330,7 +335,7 @@ def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
     for shift in sorted(range(-_MOST_LINES, _MOST_LINES + 1), key=abs):
         ground = wanted.translated(0, shift * step)
         fits = shift == 0 or (ground.top() >= 0 and ground.bottom() <= height)
-        if fits and not any(ground.intersects(one) for one in taken):
+        if fits and not any(ground.intersects(rectangle) for rectangle in taken):
             taken.append(ground)
             return ground
     taken.append(wanted)
@@ -341,10 +346,10 @@ def _paint_mark(
     painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
 ) -> None:
     """Paint a cross in a circle with its name, fainter on a slice near its own."""
-    place = lead.map(QPointF(*one.place))
-    x, y = place.x(), place.y()
+    centre = lead.map(QPointF(*one.place))
+    x, y = centre.x(), centre.y()
     path = QPainterPath()
-    path.addEllipse(place, _MARK, _MARK)
+    path.addEllipse(centre, _MARK, _MARK)
     for dx, dy in ((_MARK, 0.0), (0.0, _MARK)):
         path.moveTo(x - dx, y - dy)
         path.lineTo(x + dx, y + dy)
@@ -354,8 +359,8 @@ def _paint_mark(
     metrics = painter.fontMetrics()
     wide, high = metrics.horizontalAdvance(one.mark.words) + 8, metrics.height() + 2
     room = painter.viewport()
-    left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
-    ground = find_ground(QRectF(left, y - high - 2, wide, high), grounds, room.height())
+    text_left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
+    ground = find_ground(QRectF(text_left, y - high - 2, wide, high), grounds, room.height())
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(0, 0, 0, 200))
     painter.drawRoundedRect(ground, 3, 3)
@@ -366,26 +371,26 @@ def _paint_mark(
 
 
 def _paint_one(painter: QPainter, one: _Placed, lead: QTransform, grounds: list[QRectF]) -> None:
-    shown = one.shown
+    drawing = one.shown
     points = _map_points(lead, one.points)
     path = QPainterPath()
     lines = [_map_points(lead, line) for line in one.lines]
     for mapped in lines:
         path.moveTo(*mapped[0])
-        for place in mapped[1:]:
-            path.lineTo(*place)
-    if shown.kind is MeasureKind.ARROW:
+        for point in mapped[1:]:
+            path.lineTo(*point)
+    if drawing.kind is MeasureKind.ARROW:
         _add_head(path, points)
-    colour = QColor(LINE_COLOUR if shown.is_own else OTHERS_COLOUR)
+    colour = QColor(LINE_COLOUR if drawing.is_own else OTHERS_COLOUR)
     edge, line_pen = QPen(_EDGE, _EDGE_WIDTH), QPen(colour, _WIDTH)
     for pen in (edge, line_pen):
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-    if not shown.is_own:
+    if not drawing.is_own:
         line_pen.setDashPattern([4.0, 3.0])
     painter.strokePath(path, edge)
     painter.strokePath(path, line_pen)
-    if shown.is_chosen and shown.kind is not MeasureKind.KEY_IMAGE:
+    if drawing.is_chosen and drawing.kind is not MeasureKind.KEY_IMAGE:
         painter.setPen(QPen(_EDGE, 1.5))
         painter.setBrush(QColor("white"))
         for x, y in points:

@@ -202,8 +202,8 @@ class DrawnRecord(WindowPart):
             self._log.workspace = workspace
             waiting = self._log.waiting.items()
             self._items = {version: Drawn(version, version, item) for version, item in waiting}
-        for one in nameless:
-            self._put_item(one.key, one.item)
+        for drawing in nameless:
+            self._put_item(drawing.key, drawing.item)
         self.choose("")
         self.changed.emit()
         self.read()
@@ -231,7 +231,9 @@ class DrawnRecord(WindowPart):
             key: item for key, item in self._items.items() if not item.item.measurement_id
         }
         stored = (log.find_stored(drawn_here.version) for drawn_here in drawn_here.values())
-        passed_over = log.gone_ids | {one.measurement_id for one in stored if one is not None}
+        passed_over = log.gone_ids | {
+            drawing.measurement_id for drawing in stored if drawing is not None
+        }
         names = [item.measurement_id for item in opened.items]
         others = {
             name: Drawn(name, name, item, is_own=item.reader == reader)

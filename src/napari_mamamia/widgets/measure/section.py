@@ -174,14 +174,14 @@ class MeasureSection(QWidget):
         `lesions` are the numbers that it can be assigned to.
         """
         self._model.show_items(items, say)
-        at = next((index for index, item in enumerate(items) if item.key == chosen), -1)
-        if at >= 0:
-            self.list.setCurrentIndex(self._model.index(at))
+        row_number = next((index for index, item in enumerate(items) if item.key == chosen), -1)
+        if row_number >= 0:
+            self.list.setCurrentIndex(self._model.index(row_number))
         else:
             self.list.clearSelection()
         self.list.setFixedHeight(self._find_height())
         self.list.setVisible(bool(items))
-        drawn = items[at] if at >= 0 and items[at].is_own else None
+        drawn = items[row_number] if row_number >= 0 and items[row_number].is_own else None
         self.delete.setEnabled(drawn is not None)
         self._show_lesions(lesions, drawn)
         self.undo.setEnabled(can_undo)
@@ -202,8 +202,8 @@ class MeasureSection(QWidget):
 
     def show_tool(self, kind: MeasureKind | None) -> None:
         """Show the active tool."""
-        for one, control in self.tools.items():
-            control.setChecked(one is kind)
+        for other, control in self.tools.items():
+            control.setChecked(other is kind)
 
     # -------------------------------------------------------------------- inner
 

@@ -253,8 +253,8 @@ class Editing(WindowPart):
 
     def _close_left(self) -> None:
         """Release the journal of the previous case's mask."""
-        left, self._left = self._left, None
-        _close_opened(left)
+        opened, self._left = self._left, None
+        _close_opened(opened)
 
     # ---------------------------------------------------------------- recovery
 

@@ -150,14 +150,14 @@ class Growing(WindowPart):
         self._start_growth(live, name, lambda more: self._services.grow(images, grid, seeds, more))
 
     def _grow_click(self, live: EditingSession) -> None:
-        images, grid, place = live.images, live.grid, self._painting.place
+        images, grid, point = live.images, live.grid, self._painting.place
         problem = self._painting.problem_in(self._scene.viewer)
-        if problem or place is None or images is None:
+        if problem or point is None or images is None:
             self._notifier.hint(problem or _NOTHING)
             return
         name = f"{GROW_STEP} (from a click)"
         grow = self._services.grow_from_click
-        self._start_growth(live, name, lambda more: grow(images, grid, place, more))
+        self._start_growth(live, name, lambda more: grow(images, grid, point, more))
 
     def _start_growth(
         self,

@@ -218,10 +218,12 @@ class StepWords:
         ):
             return _describe_jump(self._steps, start, self._position), ""
         ids = set(map(id, self._steps))
-        lost = [step for step in before[start:] if id(step) not in ids]
+        dropped = [step for step in before[start:] if id(step) not in ids]
         newest = self._steps[self._position - 1]
         row = newest.undone_row
-        return _describe_undo(self._steps, row) if row else "", _describe_lost(lost, newest.label)
+        return _describe_undo(self._steps, row) if row else "", _describe_lost(
+            dropped, newest.label
+        )
 
 
 def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:

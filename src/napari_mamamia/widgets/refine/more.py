@@ -87,7 +87,7 @@ class RefineMore(QWidget):
         self._buttons: list[QPushButton] = []
         middle = ((tr("Grow"), self._make_growing()), (tr("Whole mask"), self._make_mask_tools()))
         self._content = column(
-            *(column(heading(text), part) for text, part in (*above, *middle, *below))
+            *(column(heading(text), section) for text, section in (*above, *middle, *below))
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
@@ -179,8 +179,8 @@ class RefineMore(QWidget):
             ),
         ]
         places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))
-        for control, place in zip(tools, places, strict=True):
-            grid.addWidget(control, *place)
+        for control, cell in zip(tools, places, strict=True):
+            grid.addWidget(control, *cell)
         for index, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
             grid.addWidget(amount, index, 1)
         self._buttons += tools
@@ -211,7 +211,7 @@ class RefineMore(QWidget):
         self.tool_wanted.emit(MaskToolRequest(tool, amount))
 
     def _toggle_content(self) -> None:
-        shown = self._content.isHidden()
-        self._content.setVisible(shown)
-        self.fold.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
+        is_open = self._content.isHidden()
+        self._content.setVisible(is_open)
+        self.fold.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
         self.folded.emit()

@@ -243,8 +243,8 @@ class MouseTools(WindowPart):
         self._napari.sign_changed.connect(self.signs.write)
         self._session.case_changed.connect(self._on_case)
         boxes = (self.grow_box, self.ftv_box)
-        for part in (self.active_tool, self.signs, self.prompts, *boxes, self.landmarks):
-            part.setParent(self)
+        for tool in (self.active_tool, self.signs, self.prompts, *boxes, self.landmarks):
+            tool.setParent(self)
 
     def attach(self, viewer: Any) -> None:
         """Enable the mouse tools in another view of the case."""

@@ -70,7 +70,7 @@ class RefinePage(Page):
         self.more.folded.connect(self._show_start)
         self.body.setSpacing(5)
         self.whose = label("refine_whose", tip=tr("Whose mask is edited, and its origin."))
-        for part in (
+        for widget in (
             self.whose,
             self._make_offer(),
             self._make_protocol(),
@@ -78,7 +78,7 @@ class RefinePage(Page):
             self._make_start(),
             self._make_question(),
         ):
-            self.body.addWidget(part)
+            self.body.addWidget(widget)
         self.body.setStretchFactor(self._work, 1)
         self.body.addStretch()
         self.show_mask("", has_mask=False)

@@ -231,11 +231,11 @@ class Painting(WindowPart):
             self._cursor.hide()
             self._clear_preview()
         else:
-            shown, problem = self.pressed, self.problem_in(self._view)
+            state, problem = self.pressed, self.problem_in(self._view)
             if "Control" in self._held:
-                shown = replace(shown, tool=PaintTool.NONE)
+                state = replace(state, tool=PaintTool.NONE)
             aside = _WHEEL if "Alt" in self._held else problem
-            self._cursor.show(layer, shown, aside)
+            self._cursor.show(layer, state, aside)
             if problem:
                 self._clear_preview()
         self.sign_changed.emit()
@@ -296,10 +296,10 @@ class Painting(WindowPart):
         return not self._try_work(self._mask.repair_layer)
 
     def _press_tool(self, event: Any, brush: Brush) -> None:
-        self._place = place = self._scene.view.place_at(event.position)
-        if place is None:
+        self._place = point = self._scene.view.place_at(event.position)
+        if point is None:
             return
-        self._drawing.get(self.state.tool, self._mask).press(place, brush)
+        self._drawing.get(self.state.tool, self._mask).press(point, brush)
 
     def _go_on(self) -> None:
         if self._place is None:
@@ -424,12 +424,12 @@ class Painting(WindowPart):
         live = self._mask.live
         if live is None:
             return
-        words, lost = self._words.follow(live)
+        words, dropped = self._words.follow(live)
         if words:
             self._forget_change()
         self.said.emit(words, False)
-        if lost:
-            self._notifier.hint(lost)
+        if dropped:
+            self._notifier.hint(dropped)
 
     def _forget_change(self) -> None:
         self._change = None

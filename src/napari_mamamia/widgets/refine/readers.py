@@ -86,10 +86,10 @@ class Readers(WindowPart):
 
     def _forget_in_shared(self) -> None:
         """Ask for the name if somebody other than the saved reader has read here."""
-        opened, known = self._session.opened, self._session.reader
-        if self._is_given or opened is None or known is None:
+        opened, reader = self._session.opened, self._session.reader
+        if self._is_given or opened is None or reader is None:
             return
-        if any(case_key(person) != case_key(known) for person in opened.people):
+        if any(case_key(person) != case_key(reader) for person in opened.people):
             self._session.set_reader(None)
             self._header.set_reader(None)
 

@@ -117,7 +117,7 @@ class RefineTools(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(5)
-        for part in (
+        for widget in (
             self.next_step,
             self._make_tools(),
             self._make_radius(),
@@ -128,7 +128,7 @@ class RefineTools(QWidget):
             self.grow_note,
             self._make_reach(),
         ):
-            layout.addWidget(part)
+            layout.addWidget(widget)
         self.show_state(RefineState())
         self.show_hint("")
         self.show_grow_note("")
@@ -232,7 +232,7 @@ class RefineTools(QWidget):
     def _make_extras(self) -> QWidget:
         """Create the brush controls in the fold."""
         smooth = self._add_tool(PaintTool.SMOOTH, tr("Smooth"), _SMOOTH_TIP)
-        part = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
+        part_tool = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
         cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
         tip = with_key(
             tr("What the left button does; the right one does the opposite."), "other_action"
@@ -261,7 +261,7 @@ class RefineTools(QWidget):
         )
         self.images = label("refine_images", tip=tr("The images that SmartPaint compares."))
         first = row(smooth, *self.extents.values(), 1)
-        leaks = row(QLabel(tr("Leaks")), part, cut, 1)
+        leaks = row(QLabel(tr("Leaks")), part_tool, cut, 1)
         second = row(QLabel(tr("Left button")), *self.actions.values(), 1, self.suggested)
         for holder in (first, second, leaks):
             holder.layout().setSpacing(3)

@@ -196,9 +196,11 @@ class WheelTurns(WindowPart):
 
 def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
     """Zoom the image around a world position, which stays in place on the screen."""
-    camera, shown = viewer.scene.camera, viewer.dims.displayed
+    camera, displayed = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
-    for index, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
+    for index, axis in zip(
+        range(len(centre) - len(displayed), len(centre)), displayed, strict=True
+    ):
         centre[index] = position[axis] + (centre[index] - position[axis]) / factor
     camera.zoom *= factor
     camera.center = tuple(centre)

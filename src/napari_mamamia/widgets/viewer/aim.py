@@ -72,11 +72,11 @@ class Aim(WindowPart):
         projection = self._scene.layer(Role.PROJECTION)
         tag = None if projection is None else tag_of(projection)
         if projection is not None and tag is not None and projection.visible:
-            shown = tr(
+            text = tr(
                 "The {note} shows many slices at once: go back to slices first",
                 note=tag.note or "MIP",
             )
-            return with_key(shown, "projection")
+            return with_key(text, "projection")
         images = [layer for layer in self._scene.stack.find(*_IMAGES) if layer.visible]
         if not images:
             return _HIDDEN

@@ -370,20 +370,20 @@ class CanvasText:
             return ""
         layers = self._viewer.layers
         difference = find_layer(layers, Role.PROJECTION) or find_layer(layers, Role.SUBTRACTION)
-        shown = None if difference is None else tag_of(difference)
-        if shown is not None and shown.phase is not None:
-            phase = shown.phase
+        difference_tag = None if difference is None else tag_of(difference)
+        if difference_tag is not None and difference_tag.phase is not None:
+            phase = difference_tag.phase
         time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
         loaded = self._loaded is None or phase in self._loaded
         alone = layer is not None and layer.data.shape[0] == 1
         line = phase_text(
             phase,
             time_s,
-            subtracted=shown is not None,
+            subtracted=difference_tag is not None,
             loaded=loaded,
             alone=alone,
-            minus=0 if shown is None else shown.minus,
-            note="" if shown is None else shown.note,
+            minus=0 if difference_tag is None else difference_tag.minus,
+            note="" if difference_tag is None else difference_tag.note,
         )
         return f"{line}\n{tag.note}" if tag.note else line
 
@@ -408,7 +408,7 @@ def _break_line(line: str, most_letters: int) -> str:
     >>> _break_line("phase 0\nbefore contrast", 11)
     'phase 0\nbefore\ncontrast'
     """
-    parts = (wrap(one, most_letters, break_long_words=False) for one in line.splitlines())
+    parts = (wrap(text, most_letters, break_long_words=False) for text in line.splitlines())
     return "\n".join(chain.from_iterable(parts))
 
 

@@ -156,10 +156,12 @@ class Opening(WindowPart):
         # A mask that is now open for editing has the unsaved strokes, too.
         if not own_masks or not is_wanted or self._session.mask(Role.REFINED) is not None:
             return
-        shown = _session_mask(own_masks[0])
+        own_mask = _session_mask(own_masks[0])
         if self._scene.layer(Role.REFINED) is None:
-            self._scene.show_mask(tag_for(case, shown.role, shown.provenance), shown.buffer)
-        self._session.set_mask(shown)
+            self._scene.show_mask(
+                tag_for(case, own_mask.role, own_mask.provenance), own_mask.buffer
+            )
+        self._session.set_mask(own_mask)
 
     def adopt(self) -> None:
         """Open a case whose layers were added in another way, such as sample data.
@@ -180,11 +182,11 @@ class Opening(WindowPart):
                 style_mask(mask_layer)
         self._text.set_loaded(None)
         self._session.set_case(case, None, masks)
-        place = self._find_place({mask.role: mask.buffer for mask in masks}, case)
+        position = self._find_place({mask.role: mask.buffer for mask in masks}, case)
         # Phase 1 is the first after contrast; a case without it stays at the nearest phase.
         self._scene.go_to_phase(1)
-        if place is not None:
-            self._scene.view.go_to(place, centre=False)
+        if position is not None:
+            self._scene.view.go_to(position, centre=False)
         self.case_shown.emit()
 
     def _read_case(self, context: CaseContext, ahead: CaseAhead | None) -> CaseRead:
@@ -197,15 +199,15 @@ class Opening(WindowPart):
         masks = self._open_masks(case, context)
         report_progress(1, 1, tr("Showing {case_id}", case_id=context.case_id))
         limits = self._services.display_range(case.signal[phase])
-        place = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
-        return CaseRead(case, phase, masks, limits, place)
+        position = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
+        return CaseRead(case, phase, masks, limits, position)
 
     def _find_place(self, buffers: dict[Role, Any], case: Case) -> tuple[int, int, int] | None:
         for role in reversed(MASK_ROLES):
             if role in buffers:
-                place = self._services.centre_of_largest_part(buffers[role], case.grid)
-                if place is not None:
-                    return place
+                position = self._services.centre_of_largest_part(buffers[role], case.grid)
+                if position is not None:
+                    return position
         return None
 
     def _show_case(self, read: CaseRead, context: CaseContext) -> None:
@@ -264,8 +266,8 @@ class Opening(WindowPart):
         if not self._session.shows(read.case):
             return
         z, y, x = read.case.grid.shape
-        place = read.place or (z // 2, y // 2, x // 2)
-        self._scene.view.go_to(place, centre=False, phase=read.phase)
+        voxel = read.place or (z // 2, y // 2, x // 2)
+        self._scene.view.go_to(voxel, centre=False, phase=read.phase)
 
     def _report_shown(self, case: Case) -> None:
         """Report the displayed case in the next iteration, when pages and views follow it."""

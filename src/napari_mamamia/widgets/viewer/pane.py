@@ -439,9 +439,9 @@ class Pane:
         grid = self._scene.grid
         if grid is not None:
             frame = grid.display_frame()
-            shown = frame.point_to_display(voxel, grid.shape)
+            displayed = frame.point_to_display(voxel, grid.shape)
             spacing = frame.per_axis(grid.spacing_mm)
             dims = self.model.dims
             lead = dims.ndim - _AXES
-            centre = [shown[axis - lead] * spacing[axis - lead] for axis in dims.displayed]
+            centre = [displayed[axis - lead] * spacing[axis - lead] for axis in dims.displayed]
             self.model.scene.camera.center = centre

@@ -89,9 +89,9 @@ def mirror_mm(grid: Grid, world: float) -> float:
 def find_across(viewer: Any, grid: Grid) -> int | None:
     """Return the displayed left-right axis of a view (0 down, 1 across)."""
     lead = viewer.dims.ndim - 3
-    shown = [axis - lead for axis in viewer.dims.displayed]
+    displayed = [axis - lead for axis in viewer.dims.displayed]
     axis = find_side_axis(grid)
-    return shown.index(axis) if len(shown) == 2 and axis in shown else None
+    return displayed.index(axis) if len(displayed) == 2 and axis in displayed else None
 
 
 def fit_half(
@@ -142,8 +142,8 @@ def _find_spans(
     ends[across] = (0.0, counts[across] / 2 - 1)
     if breast is not None:
         corners = (breast.start, tuple(stop - 1 for stop in breast.stop))
-        shown = [frame.point_to_display(corner, grid.shape) for corner in corners]
-        ends = [(min(pair), max(pair)) for pair in zip(*shown, strict=True)]
+        displayed = [frame.point_to_display(corner, grid.shape) for corner in corners]
+        ends = [(min(pair), max(pair)) for pair in zip(*displayed, strict=True)]
     if side == LEFT:
         last = counts[across] - 1
         ends[across] = (last - ends[across][1], last - ends[across][0])

@@ -107,9 +107,9 @@ class PlaneLinks(QObject):
 
     def leave_midline(self) -> None:
         """Move the cross-hair into a breast if it is near the midline; the slice stays."""
-        grid, shown = self._scene.grid, self._find_shown_place()
-        if grid is not None and shown is not None:
-            places, axis = list(shown), find_side_axis(grid)
+        grid, displayed = self._scene.grid, self._find_shown_place()
+        if grid is not None and displayed is not None:
+            places, axis = list(displayed), find_side_axis(grid)
             if axis > 0:
                 places[axis] = leave_midline(grid, places[axis])
                 self._put_place((places[0], places[1], places[2]), grid)
@@ -137,19 +137,19 @@ class PlaneLinks(QObject):
 
     def spread(self) -> None:
         """Show the position in every view, and the main one's phase in the further ones."""
-        shown, grid = self._find_shown_place(), self._scene.grid
-        if shown is None or grid is None or not self._panes:
+        displayed, grid = self._find_shown_place(), self._scene.grid
+        if displayed is None or grid is None or not self._panes:
             self._window.point(None)
             return
         before, self._is_moving = self._is_moving, True
         try:
-            self._show_in_main(shown)
+            self._show_in_main(displayed)
             for pane in self._panes:
-                pane.show(shown, self._scene.phase)
+                pane.show(displayed, self._scene.phase)
         finally:
             self._is_moving = before
         spacing = grid.display_frame().per_axis(grid.spacing_mm)
-        self._window.point(tuple(i * mm for i, mm in zip(shown, spacing, strict=True)))
+        self._window.point(tuple(i * mm for i, mm in zip(displayed, spacing, strict=True)))
 
     def _show_in_main(self, shown: tuple[int, int, int]) -> None:
         dims, grid = self._scene.viewer.dims, self._scene.grid
@@ -173,28 +173,28 @@ class PlaneLinks(QObject):
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
         now = read_steps(dims, grid)
-        shown = self._find_shown_place()
-        if shown is None:
+        displayed = self._find_shown_place()
+        if displayed is None:
             return
         if not self._before:
-            shown = (now[0], now[1], now[2])
+            displayed = (now[0], now[1], now[2])
         else:
             s, r, c = (
                 new if new != old else here
-                for new, old, here in zip(now, self._before, shown, strict=True)
+                for new, old, here in zip(now, self._before, displayed, strict=True)
             )
-            shown = (s, r, c)
+            displayed = (s, r, c)
         self._before = now
-        self._put_place(shown, grid)
+        self._put_place(displayed, grid)
 
     def _on_pane_step(self, pane: Pane) -> None:
         """Follow a slice step in another view."""
-        shown, grid = self._find_shown_place(), self._scene.grid
-        if self._is_moving or shown is None or grid is None:
+        displayed, grid = self._find_shown_place(), self._scene.grid
+        if self._is_moving or displayed is None or grid is None:
             return
-        place = pane.read_place(shown)
-        if place is not None:
-            self._put_place(place, grid)
+        position = pane.read_place(displayed)
+        if position is not None:
+            self._put_place(position, grid)
 
     def _put_place(self, shown: tuple[int, int, int], grid: Grid) -> None:
         z, y, x = grid.display_frame().point_from_display(shown, grid.shape)

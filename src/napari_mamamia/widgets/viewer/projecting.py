@@ -128,8 +128,8 @@ class Projecting(WindowPart):
         for pane in self._planes.panes:
             pane_axis = self._scene.view.upright_axis_in(pane.model)
             array = None if pane_axis is None or pane_axis == axis else found.arrays[pane_axis]
-            shown = None if array is None or not array.size else frame.to_display(array)
-            pane.copies.set_own(Role.PROJECTION, shown)
+            displayed = None if array is None or not array.size else frame.to_display(array)
+            pane.copies.set_own(Role.PROJECTION, displayed)
         self._scene.overlays.show_projection(tag, found.arrays[axis], found.limits)
         for pane in self._planes.panes:
             pane.text.update()

@@ -323,7 +323,7 @@ class Scene:
         frame, shape = tag.grid.display_frame(), tag.grid.shape
         # Corners as voxels, both inside: a flip of the display swaps them.
         last = [stop - 1 for stop in box.stop]
-        ends = (frame.point_to_display(place, shape) for place in (box.start, last))
+        ends = (frame.point_to_display(corner, shape) for corner in (box.start, last))
         pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
         s, r, c = (slice(a, b + 1) for a, b in pairs)
         redraw_part(layer, (s, r, c))
@@ -360,8 +360,8 @@ class Scene:
         if layer is None:
             return None
         axis = viewer.dims.ndim - _SPACE_AXES - 1
-        shown = round(viewer.dims.point[axis]) if axis >= 0 else 0
-        return min(max(shown, 0), int(layer.data.shape[0]) - 1)
+        phase = round(viewer.dims.point[axis]) if axis >= 0 else 0
+        return min(max(phase, 0), int(layer.data.shape[0]) - 1)
 
     def go_to_phase(self, phase: int) -> None:
         """Show `phase`, or the nearest existing one."""

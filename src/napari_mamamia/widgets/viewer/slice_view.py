@@ -76,7 +76,7 @@ class CaseSteps:
         if not steps or lead < 0:
             return
         ranges = [
-            _align_range(one, mm) for one, (mm, _) in zip(dims.range[lead:], steps, strict=True)
+            _align_range(given, mm) for given, (mm, _) in zip(dims.range[lead:], steps, strict=True)
         ]
         dims.range = (*dims.range[:lead], *ranges)
         say_numbers(main_view(self._stack.viewer))
@@ -190,11 +190,11 @@ class SliceView:
         if grid is None:
             return
         frame = grid.display_frame()
-        shown = frame.point_to_display(voxel, grid.shape)
+        displayed = frame.point_to_display(voxel, grid.shape)
         dims = self._viewer.dims
         axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
         lead = {axes.start - 1: phase} if phase is not None and axes.start > 0 else {}
-        steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
+        steps = lead | dict(zip(axes, (round(step) for step in displayed), strict=True))
         put_steps(dims, grid, steps)
         if centre:
             self._viewer.scene.camera.center = self._find_world(voxel, grid)
@@ -222,9 +222,9 @@ class SliceView:
     def _find_world(self, voxel: Voxel, grid: Grid) -> list[float]:
         """Return the position of `voxel` along the displayed axes, in mm."""
         frame = grid.display_frame()
-        shown = frame.point_to_display(voxel, grid.shape)
+        displayed = frame.point_to_display(voxel, grid.shape)
         spacing = frame.per_axis(grid.spacing_mm)
-        world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+        world = [coordinate * mm for coordinate, mm in zip(displayed, spacing, strict=True)]
         dims = self._viewer.dims
         return [world[axis - dims.ndim + _SPACE_AXES] for axis in dims.displayed]
 
@@ -252,9 +252,9 @@ class SliceView:
 
     def _fit_slice(self, layer: Any) -> None:
         """Fit a layer's slice like napari, which builds a list of layers for it, 3 ms."""
-        extent, shown = layer.extent, list(self._viewer.dims.displayed)
-        low, high = (extent.world[end][shown] for end in (0, 1))
-        sizes = high - low + extent.step[shown]
+        extent, displayed = layer.extent, list(self._viewer.dims.displayed)
+        low, high = (extent.world[end][displayed] for end in (0, 1))
+        sizes = high - low + extent.step[displayed]
         camera = self._viewer.scene.camera
         camera.center = tuple((low + high) / 2)
         camera.zoom = FILLED * min(self._viewer.canvas.size / sizes)
@@ -300,11 +300,11 @@ class SliceView:
 
     def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
         """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
-        place = self.place_at(position)
+        point = self.place_at(position)
         grid = self._stack.grid
-        if place is None or grid is None:
+        if point is None or grid is None:
             return None
-        z, y, x = (round(i) for i in place)
+        z, y, x = (round(i) for i in point)
         inside = all(0 <= i < n for i, n in zip((z, y, x), grid.shape, strict=True))
         return (z, y, x) if inside else None
 
@@ -318,8 +318,8 @@ class SliceView:
             return None
         frame = grid.display_frame()
         spacing = frame.per_axis(grid.spacing_mm)
-        shown = [p / mm for p, mm in zip(position[-_SPACE_AXES:], spacing, strict=True)]
-        return frame.point_from_display(shown, grid.shape)
+        displayed = [p / mm for p, mm in zip(position[-_SPACE_AXES:], spacing, strict=True)]
+        return frame.point_from_display(displayed, grid.shape)
 
     # ------------------------------------------------------------------ slice
 
@@ -334,8 +334,8 @@ class SliceView:
             return None
         frame = grid.display_frame()
         steps = read_steps(viewer.dims, grid)
-        place = frame.point_from_display([float(step) for step in steps], grid.shape)
-        return axis, min(max(round(place[axis]), 0), grid.shape[axis] - 1)
+        position = frame.point_from_display([float(step) for step in steps], grid.shape)
+        return axis, min(max(round(position[axis]), 0), grid.shape[axis] - 1)
 
     @property
     def upright_axis(self) -> int | None:

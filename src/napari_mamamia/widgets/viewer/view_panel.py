@@ -59,8 +59,8 @@ class ViewPanel(QFrame):
     def set_layout_shown(self, layout: Layout) -> None:
         """Show the displayed layout: no button is checked during a hanging step."""
         self._layout_group.setExclusive(False)  # otherwise the last button could not be unchecked
-        for one, chosen in self.layouts.items():
-            chosen.setChecked(one is layout)
+        for other, chosen in self.layouts.items():
+            chosen.setChecked(other is layout)
         self._layout_group.setExclusive(True)
         self._beside_line.setVisible(layout is Layout.PHASES)
 
