@@ -145,7 +145,7 @@ def test_naparis_settings_are_read_only_and_the_mode_comes_and_goes(
         wait_until(lambda: program.ask("evaluate", code=STEP) != "None", "a step")
         code = close_by_keys(program)
     assert (code, settings.read_bytes()) == (0, before)
-    assert "cannot be written: this window has a copy" in program.output
+    assert "cannot be written: this window uses a copy" in program.output
 
 
 def test_killed_in_reading_mode_naparis_settings_are_those_of_before_and_the_next_start_is_normal(

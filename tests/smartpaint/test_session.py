@@ -385,7 +385,7 @@ def test_a_row_that_is_not_there_is_refused_and_nothing_changes(images, row):
 def test_a_row_beyond_what_memory_holds_is_refused_and_nothing_changes(images):
     edited, seen, states = hidden_between(images)
     edited.history.limit_bytes = 1
-    with pytest.raises(CaseError, match="nothing recorded it"):
+    with pytest.raises(CaseError, match="no journal recorded it"):
         edited.go_to(0)
     assert (edited.position, state(edited), seen) == (4, states[4], [])
 

@@ -345,9 +345,9 @@ def test_a_part_that_is_missing_is_told_and_may_come_later(
         choose(window, "Score")
         qtbot.waitUntil(lambda: bool(said))
     (text,) = said
-    assert text.startswith("expected every part of MAMA-MIA to be installed, but ")
+    assert text.startswith("expected every module of MAMA-MIA to be installed, but ")
     assert "No module named 'scipy'" in text
-    assert "install it again" in text
+    assert "reinstall it with" in text
     assert not window.window.dock_widgets
     gate.set()
     choose(window, "Score")
