@@ -336,7 +336,7 @@ def test_shift_is_the_whole_lesion_also_in_words(qtbot, refining, mouse):
     [
         (PaintTool.SMARTPAINT, Brush(), "+ add"),
         (PaintTool.SMARTPAINT, Brush().inverted(), "− erase"),
-        (PaintTool.SMARTPAINT, Brush(whole=True).inverted(), "− erase, all round the lesion"),
+        (PaintTool.SMARTPAINT, Brush(whole=True).inverted(), "− erase, whole lesion"),
         (PaintTool.SMOOTH, Brush(tool=Tool.SMOOTH), "~ smooth"),
         (PaintTool.SPHERE, Brush(tool=Tool.SPHERE).inverted(), "− sphere erase"),
         (PaintTool.SPHERE, Brush(tool=Tool.SPHERE, extent=Extent.PLANE), "+ sphere add 2-D"),

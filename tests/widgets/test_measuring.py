@@ -380,7 +380,7 @@ def test_a_case_without_a_data_set_is_measured_on_the_screen_alone(qtbot, readin
     reading.session.set_case(case, None, ())
     draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
     assert words(reading) == ["15.0 mm · not saved"]
-    assert "kept with a data set" in reading.header.message.text()
+    assert "saved with a data set" in reading.header.message.text()
     assert stored(world) == ()
 
 

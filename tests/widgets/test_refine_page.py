@@ -132,7 +132,7 @@ def test_the_next_step_is_the_one_control_that_stands_out(qtbot, opened):
     assert primary(opened) == {"refine_grow"}
     click(opened, "refine_grow")
     qtbot.waitUntil(lambda: primary(opened) == {"refine_accept"})
-    assert "Left button: add what is missing" in page.tools.next_step.text()
+    assert "Left button adds" in page.tools.next_step.text()
     click(opened, "refine_undo")
     assert primary(opened) == {"refine_grow"}
     click(opened, "refine_undo")
@@ -700,7 +700,7 @@ def test_a_protocol_of_the_brush_of_before_is_loaded_and_what_is_not_used_is_sai
     refining.protocols.load(path)
     assert refining.painting.state.brush.radius_mm == 8.0
     said = refining.header.message.text()
-    assert "Its tolerance, features set the SmartPaint brush of before" in said
+    assert "Its tolerance, features belong to an earlier SmartPaint brush" in said
 
 
 def test_a_protocol_that_cannot_be_read_is_said(tmp_path, refining):

@@ -326,7 +326,7 @@ def test_what_an_act_did_stands_until_the_next_act(qtbot, refining, mouse):
     assert said.text() == "Undone: 1 paint 4 mm."
     assert refining.marks.is_empty  # what the stroke added no longer flashes
     mask.redo()
-    assert said.text() == "Done again: 1 paint 4 mm."
+    assert said.text() == "Redone: 1 paint 4 mm."
     refining.painting.set_tool(PaintTool.SPHERE)
     mouse.stroke(THIRD)
     assert said.text() == ""
@@ -356,7 +356,7 @@ def test_undo_beneath_another_lesion_says_which_step_and_what_no_redo_brings_bac
     assert said.text() == "Undone: 1 paint 4 mm (sphere)."
     assert message.text().startswith("1 undone step of lesion 2 cannot be done no longer be redone")
     mask.redo()
-    assert said.text() == "Done again: 1 paint 4 mm (sphere)."
+    assert said.text() == "Redone: 1 paint 4 mm (sphere)."
     # a step of the same lesion ends its own undone ones, as everywhere, without a word
     mask.undo()
     refining.header.say("hint", "")

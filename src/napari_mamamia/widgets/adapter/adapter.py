@@ -22,6 +22,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     read_shaders_once,
     split_drawing,
 )
+from napari_mamamia.widgets.adapter.patches import is_on, patch
 from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 
@@ -158,14 +159,14 @@ def main_view(viewer: Any) -> QWidget | None:
     return None
 
 
+@patch
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
     """Make the close button of a dock call `put_aside`; napari would destroy the dock.
 
     napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
     """
-    weakly = WeakMethod(
-        put_aside
-    )  # A weak reference to the panel, which refers to its dock: no cycle keeps both alive.
+    # A weak reference to the panel, which refers to its dock: no cycle keeps both alive.
+    weakly = WeakMethod(put_aside)
 
     def on_cross() -> None:
         call = weakly()
@@ -196,6 +197,7 @@ def tend_canvas(view: Any) -> None:
     spare_empty_depth(view)
 
 
+@patch
 def spare_empty_depth(view: Any) -> None:
     """Allow a view without layers to switch to 3-D while it already has sliders.
 
@@ -221,7 +223,8 @@ def spare_empty_depth(view: Any) -> None:
 
 def new_view(model: Any) -> Any:
     """Return another view of a `ViewerModel`: napari's canvas without its sliders."""
-    view = _View(model, show_welcome_screen=False)
+    kind = _View if is_on("bind_shortcuts") else QtViewer
+    view = kind(model, show_welcome_screen=False)
     tend_canvas(view)
     draw_writing_once(view)
     with suppress(AttributeError):
@@ -276,6 +279,7 @@ class _TitleFit(QObject):
             bar.updateGeometry()
 
 
+@patch
 def fit_title(dock: Any) -> None:
     """Set the height of a dock's title to that of its text, wherever the dock moves.
 
@@ -320,7 +324,7 @@ def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
 def _add_dock(
     window: Any, widget: QWidget, name: str, area: str | None, note_place: Callable[..., None]
 ) -> Any:
-    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
+    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None) if is_on("default_area") else None
     if note is not None:
         setattr(QtViewerDockWidget, _NOTES_PLACE, note_place)
     try:

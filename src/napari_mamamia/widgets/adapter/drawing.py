@@ -16,6 +16,8 @@ from napari.layers import Layer
 from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QFrame
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch, patch_within
+
 _CONTROLS: Final = "layer controls"
 """The objectName of the dock with layer controls (napari 0.9.2, `_qt/qt_viewer.py`)."""
 _NOWHERE_MM: Final = -1e9
@@ -36,6 +38,7 @@ def drawn_once(layers: Any) -> Iterator[None]:
         yield
 
 
+@patch_within
 @contextmanager
 def sliced_once(viewer: Any) -> Iterator[None]:
     """Let napari slice all layers once, at the end, for all changes of position and layers inside.
@@ -68,6 +71,7 @@ def sliced_once(viewer: Any) -> Iterator[None]:
         layer.refresh()
 
 
+@patch_within
 @contextmanager
 def measured_once(viewer: Any) -> Iterator[None]:
     """Let napari measure the existing layers once, at the end, for all changes inside.
@@ -108,6 +112,7 @@ def _pointer_away(viewer: Any) -> Iterator[None]:
             setattr(viewer, name, is_over)
 
 
+@patch_within
 @contextmanager
 def sliced_later(layer: Layer) -> Iterator[None]:
     """Set properties of a layer that is in no viewer yet, without slicing; insertion slices it.
@@ -139,6 +144,7 @@ def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> No
         layer._clear_extent()
 
 
+@patch
 def split_drawing(view: Any) -> None:
     """Rebuild a canvas's scene graph in two event-loop iterations, after a `drawn_once`.
 
@@ -190,6 +196,7 @@ def _put_together(canvas_ref: Any) -> None:
     canvas._update_scenegraph()
 
 
+@patch
 def make_visual(view: Any, layer: Layer) -> None:
     """Create a layer's vispy visual, 10 to 40 ms, in an earlier iteration than its insertion."""
     visuals: Any = getattr(view, "_mamamia_visuals", None)
@@ -201,6 +208,7 @@ def make_visual(view: Any, layer: Layer) -> None:
         visuals[layer] = create_vispy_layer(layer, font_info=view.canvas.font_info())
 
 
+@patch
 @cache
 def read_shaders_once() -> None:
     """Let vispy parse the variables of equal shaders once, not again in each program.
@@ -238,6 +246,7 @@ def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -
         view.canvas.add_layer_visual_mapping(layer, visual)
 
 
+@patch
 def guard_canvas(view: Any) -> None:
     """Keep OpenGL commands of a canvas until it is drawn for the first time.
 
@@ -274,7 +283,7 @@ def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
     private switch that is what happens.
     """
     active, switch = layers.selection.active, "_activate_on_insert"
-    if active is None or not hasattr(layers, switch):
+    if active is None or not hasattr(layers, switch) or not is_on("insert_unchosen"):
         layers.insert(place, layer)
         if active is not None:
             layers.selection.active = active
@@ -287,6 +296,7 @@ def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
         setattr(layers, switch, before)
 
 
+@patch
 def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
     """Create a layer's controls, the box at the top left, when the layer is first selected.
 

@@ -17,12 +17,15 @@ from napari.qt import QtViewer
 from numpy.typing import NDArray
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch
+
 _CIRCLE: Final = "_brush_circle"
 _NAPARIS_COLOUR: Final = "white"
 _CORNERS: Final = 64
 _DASHES: Final = 28
 
 
+@patch
 def late_drawing(layer: Labels) -> None:
     """Create a labels layer's pen and polygon overlays when a drawing mode of napari is chosen.
 
@@ -42,6 +45,7 @@ def late_drawing(layer: Labels) -> None:
     layer.events.mode.connect(show)
 
 
+@patch
 def trim_contours(layer: Labels) -> None:
     """Let a labels layer compute contours only where it has labels: the picture is the same.
 
@@ -117,7 +121,7 @@ class BrushRings:
 
         napari creates it when it is first visible.
         """
-        circle = _find_circle(canvas)
+        circle = _find_circle(canvas) if is_on("brush_rings") else None
         if circle is None:
             return
         if circle not in self._drawn:

@@ -21,6 +21,7 @@ import numpy as np
 from napari.layers import Labels, Layer
 
 from napari_mamamia.annotations.outline_field import CHANNELS, LEVEL, find_outline_field
+from napari_mamamia.widgets.adapter.patches import patch
 from napari_mamamia.widgets.adapter.stepping import place_once
 
 _PLANE: Final = 2
@@ -80,6 +81,7 @@ class LineStyle:
     others: "LineStyle | None" = None
 
 
+@patch
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
     """Draw masks added to a view from now on in the style of `look_of`; None leaves them unchanged.
 
@@ -221,6 +223,7 @@ class SmoothOutline:
             layer.refresh()
 
 
+@patch
 def stock_line(view: Any) -> None:
     """Create the visual of the next line in a `QtViewer` early, 10 ms."""
     canvas: Any = getattr(view, "canvas", None)

@@ -15,6 +15,8 @@ from qtpy.QtCore import QObject
 from qtpy.QtGui import QFont, QFontMetrics
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.widgets.adapter.patches import patch
+
 _USUAL_POINTS: Final = 9
 _MARGIN_PX: Final = 8
 _READER: Final = "_mamamia_numbers"
@@ -54,6 +56,7 @@ def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
     return None
 
 
+@patch
 def fit_slider_texts(view: Any) -> None:
     """Give the sliders' names and slice numbers the chosen text size, and room for it.
 
@@ -84,6 +87,7 @@ def fit_slider_texts(view: Any) -> None:
             number.setFixedWidth(max(number.width(), wide + _MARGIN_PX))
 
 
+@patch
 def set_sliders_once(view: Any) -> None:
     """Let a view set its sliders once per step.
 
@@ -107,6 +111,7 @@ def _set_sliders(sliders_ref: Any) -> None:
             slider.blockSignals(was_blocked)
 
 
+@patch
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
     """Let a view's sliders show and accept the numbers that `read` returns for an axis.
 

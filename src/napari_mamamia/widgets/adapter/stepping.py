@@ -15,6 +15,7 @@ from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QDockWidget
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch
 from napari_mamamia.widgets.adapter.sliders import set_sliders_once
 
 _IN_PLANE: Final = 2
@@ -22,6 +23,7 @@ _THUMBNAIL_MS: Final = 250
 """Chosen by eye: the layer list is updated when the wheel rests."""
 
 
+@patch
 def step_lightly(viewer: Any) -> None:
     """Let a viewer or `ViewerModel` slice its layers once per step, and keep their sizes.
 
@@ -90,6 +92,7 @@ def _do_nothing() -> None:
     """Replace a method of napari that is not needed."""
 
 
+@patch
 def keep_lightly(layer: Layer) -> None:
     """Let one of our volume layers update at a step only what changes with the slice.
 
@@ -215,6 +218,7 @@ def _look_if_new(
     last[:] = [size, key]
 
 
+@patch
 def follow_lightly(view: Any) -> None:
     """Let a `QtViewer` compute its visible parts only after changes, and set sliders once.
 
@@ -268,6 +272,7 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
+@patch
 def place_once(visual: Any) -> None:
     """Let a layer's visual compute its transform only after a change, not at each slice.
 
@@ -294,6 +299,7 @@ def _place_if_new(
     last[:] = [layer.extent, node, key]
 
 
+@patch
 def skip_thumbnail(layer: Layer) -> None:
     """Make no thumbnail of a layer that no layer list shows, 0.3 ms at each step.
 
@@ -321,7 +327,8 @@ class RestingThumbnails:
         self._view = None if view is None else ref(view)
         self._stale: WeakSet[Any] = WeakSet()
         self._list: QDockWidget | None = None
-        self._timer = None if view is None else QTimer(view)
+        is_used = view is not None and is_on("resting_thumbnails")
+        self._timer = QTimer(view) if is_used else None
         if self._timer is not None:
             self._timer.setSingleShot(True)
             self._timer.setInterval(_THUMBNAIL_MS)

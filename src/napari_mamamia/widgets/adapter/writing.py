@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.widgets.adapter.patches import patch
+
 _RESTING_MS: Final = 150
 """Chosen by eye: the image is taken after no part of it has changed for this long."""
 _TILE: Final = 32
@@ -33,6 +35,7 @@ void main() { gl_FragColor = texture2D(u_picture, gl_FragCoord.xy / u_size); }
 """
 
 
+@patch
 def draw_writing_once(view: Any) -> None:
     """Let a `QtViewer` draw the texts on its canvas as one image, until one of them changes."""
     canvas: Any = getattr(view, "canvas", None)

@@ -107,19 +107,16 @@ _NEXT_TEXTS: Final = {
     NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
     NextStep.GROW: tr("Next: grow the outline to 3-D, or outline another slice."),
     NextStep.ACCEPT: tr(
-        "Left button: add what is missing. Right button: remove what is too much. Accept the mask "
-        "when it is right."
+        "Left button adds, right button removes. Accept the mask when it is right."
     ),
-    NextStep.PAINT: tr(
-        "Press on the middle of the tumour, with a circle a little larger than the tumour."
-    ),
+    NextStep.PAINT: tr("Press on the middle of the tumour, with a circle a little larger than it."),
 }
 _TEXTS_OF_TOOLS: Final = {
     (NextStep.ACCEPT, PaintTool.NONE): tr(
-        "Accept the mask, or correct it: choose SmartPaint, then press on the error."
+        "Accept it, or correct it: choose SmartPaint, then press on the error."
     ),
     (NextStep.ACCEPT, PaintTool.OUTLINE): tr(
-        "Accept the mask when it is right, or outline another slice and grow again."
+        "Accept it when it is right, or outline another slice and grow again."
     ),
     (NextStep.PAINT, PaintTool.NONE): tr(
         "Next: choose SmartPaint and press on the tumour, or outline it on a slice."
