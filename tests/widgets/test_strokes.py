@@ -354,7 +354,7 @@ def test_undo_beneath_another_lesion_says_which_step_and_what_no_redo_brings_bac
     refining.protocols.choose_label(1)
     mask.undo()
     assert said.text() == "Undone: 1 paint 4 mm (sphere)."
-    assert message.text().startswith("1 undone step of lesion 2 cannot be done no longer be redone")
+    assert message.text().startswith("1 undone step of lesion 2 can no longer be redone")
     mask.redo()
     assert said.text() == "Redone: 1 paint 4 mm (sphere)."
     # a step of the same lesion ends its own undone ones, as everywhere, without a word

@@ -1,4 +1,4 @@
-"""The window on an unpatched napari: the switch of `widgets.adapter.patches` turns all patches off."""
+"""The window on an unpatched napari: `widgets.adapter.patches` has a switch for all patches."""
 
 import os
 import re
