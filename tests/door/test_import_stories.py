@@ -267,8 +267,8 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
 ):
     phases = dropped(studies.failed_last_phase)
     assert "are not alike" in program.widget("import_problem")["text"]
-    assert program.widget("import_way_0")["text"] == "Leave out phase 5 of series 5"
-    press(program, "import_way_0")
+    assert program.widget("import_remedy_0")["text"] == "Leave out phase 5 of series 5"
+    press(program, "import_remedy_0")
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-4", "left out: not chosen"]
     program.window_picture(picture_folder / "import_failed_phase_left_out.png")
     assert import_it(program, "failed_last_phase") == list(studies.TIMES_S)
@@ -291,7 +291,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
 ):
     pe, _, _ = make_seg(small_data_set, tmp_path / "VOI_PE_thresh70.dcm")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 34, times=2)
     ready = "result = panel.session.case_id == 'A_1' and panel.kinetics.case.case is not None"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.review import ReadingMode, StudyPlan
-from napari_mamamia.reviewing.assignment import deal_cases, order_of_looks
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.rules.assignment import deal_cases, order_of_looks
 
 
 def deal(n_cases, n_readers, per_case=2, **more):
@@ -92,7 +92,7 @@ def test_of_second_looks_everybody_is_first_about_as_often():
 
 
 def test_a_mode_of_two_readings_takes_no_other_number():
-    with pytest.raises(CaseError, match=r"expected 2 reading\(s\) of a case in mode arbitration"):
+    with pytest.raises(CaseError, match=r"expected 2 readings of a case in mode arbitration"):
         StudyPlan("s", ReadingMode.ARBITRATION, n_readers=3)
     with pytest.raises(CaseError, match="share of hidden repeats"):
         StudyPlan("s", repeat_share=0.6)

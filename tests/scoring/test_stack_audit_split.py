@@ -8,15 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from napari_mamamia.scoring.classifier.audit import MetadataColumn, audit, duplicates, fisher
-from napari_mamamia.scoring.classifier.operating import Units
-from napari_mamamia.scoring.classifier.split import (
+from napari_mamamia.features.classifiers.scoring.audit import (
+    MetadataColumn,
+    audit,
+    duplicates,
+    fisher,
+)
+from napari_mamamia.features.classifiers.scoring.split import (
     PartShare,
     deal_patients,
     join_patients,
     require_apart,
 )
-from napari_mamamia.scoring.classifier.stacking import (
+from napari_mamamia.features.classifiers.scoring.stacking import (
     ElasticNet,
     StackRules,
     deal_folds,
@@ -24,6 +28,7 @@ from napari_mamamia.scoring.classifier.stacking import (
     fit_elastic_net,
     fit_stack,
 )
+from napari_mamamia.scoring.classifier.operating import Units
 
 
 def alone(n):
@@ -230,7 +235,7 @@ def test_a_split_is_the_same_again_and_another_with_another_seed():
 def test_a_patient_of_several_rows_counts_once_with_the_most_frequent_value():
     patients = Units.of(["a", "b", "a", "a"])
     assert join_patients(patients, ["x", "", "y", "y"]) == ("y", "")
-    with pytest.raises(ValueError, match="patient a is in train and in test"):
+    with pytest.raises(ValueError, match="patient a in one part, but found train and test"):
         require_apart(["a", "b", "a"], ["train", "train", "test"])
 
 

@@ -5,17 +5,17 @@ import pytest
 from scipy.stats import t as student
 from tests.scoring.test_leaderboard import content_of, tables_of, undrawn
 
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.ranking.ranking import rank_table
-from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, RankSettings
-from napari_mamamia.scoring.report.page import render_page
-from napari_mamamia.scoring.report.team_groups import tabulate_groups
-from napari_mamamia.scoring.report.team_page import (
+from napari_mamamia.features.challenge.scoring.team_groups import tabulate_groups
+from napari_mamamia.features.challenge.scoring.team_page import (
     TeamDetails,
     link_pages,
     name_pages,
     team_page,
 )
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.ranking.ranking import rank_table
+from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, RankSettings
+from napari_mamamia.scoring.report.page import render_page
 
 
 def page_of(tables, name, details=None, **settings):
@@ -65,7 +65,7 @@ def test_cases_stand_worst_first_with_rank_and_best_and_why_a_value_was_filled()
     rule = {"missing": MissingRule.of_text("value:0.5")}
     rows = section(page_of(tables, "A", **rule), "Cases").tables[0].rows
     assert [row.cells for row in rows] == [
-        ("y", "–", "2", "0.7000", "it gave no value"),
+        ("y", "–", "2", "0.7000", "no value submitted"),
         ("z", "0.2000", "1", "0.2000", ""),
         ("x", "0.9000", "1", "0.9000", ""),
     ]

@@ -11,9 +11,9 @@ import pytest
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.io.data_set.challenge_info import challenge_facts
-from napari_mamamia.segmentation.submission.external import read_submission
-from napari_mamamia.segmentation.submission.limits import Ending, RunLimits
+from napari_mamamia.features.challenge.io.challenge_info import challenge_facts
+from napari_mamamia.segmentation.sandbox.external import read_submission
+from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -150,7 +150,7 @@ def test_the_method_for_both_tasks_replaces_the_two_others(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("return Table()", "return None", "should return a pandas DataFrame"),
+        ("return Table()", "return None", "to return a pandas DataFrame"),
         ("def predict_classification", "def predict_other", "no method predict_classification"),
         ("class Model:", "import no_such_thing\nclass Model:", "importing model.py"),
         ("self.calls = []", "raise ValueError('no weights')", "Model(dataset)"),

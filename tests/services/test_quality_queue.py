@@ -9,14 +9,18 @@ import pytest
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.io.quality_files import read_marks, read_queue, read_signs
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
+from napari_mamamia.features.review.services.quality_queue import make_capture, make_queue
+from napari_mamamia.features.review.services.study_form import load_study_queue
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.review.quality_files import read_marks, read_queue, read_signs
 from napari_mamamia.io.tables.tables import write_case_scores
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
-from napari_mamamia.services.review.quality_queue import make_capture, make_queue
-from napari_mamamia.services.review.study_form import load_study_queue
 
 DICE = {"A_1": 0.9, "A_2": 0.3, "B_1": 0.31, "B_2": 0.7}
 
@@ -44,7 +48,7 @@ def test_a_queue_is_made_from_the_folder_of_scores(tmp_path, scores):
     # without a prediction first, then the step 0.30 to 0.35 with its missed lesions first
     assert ids == ["gone", "B_1", "A_2", "B_2", "A_1", "=cmd()|'x'"]
     assert result.queue.places[1].why == "Dice 0.310; 2 lesion(s) missed"
-    assert result.notes == (f"stranger is in {signs} and has no score: left out",)
+    assert result.notes == (f"stranger is in {signs} but has no score: left out",)
     assert read_queue(tmp_path / "q" / "queue.json") == result.queue
     with (tmp_path / "q" / "queue.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
@@ -70,7 +74,7 @@ def test_what_was_read_is_followed_to_files(tmp_path, scores):
     content = json.loads((tmp_path / "c" / "capture.json").read_text())
     assert content["points"][-1] == {"n_read": 2, "n_errors": 1}
     lines = (tmp_path / "c" / "capture.txt").read_text().splitlines()
-    assert lines[0] == "1 error(s) in 2 of 6 case(s)"
+    assert lines[0] == "1 error in 2 of 6 cases"
     assert lines[2].startswith("go on: ")
     assert set(lines[3:]) == set(result.capture.to_read) != set()
     with (tmp_path / "c" / "capture.csv").open(newline="") as stream:

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.challenge.leaderboard_file import (
+from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
     BoardRow,
     Leaderboard,
     write_leaderboard,
 )
-from napari_mamamia.io.data_set.rank_files import is_ranking, read_case_numbers, read_rank_file
-from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings
-from napari_mamamia.services.rank.board import (
+from napari_mamamia.features.challenge.services.rank.board import (
     BoardTable,
     CaseOrder,
     list_ranked,
@@ -24,9 +22,14 @@ from napari_mamamia.services.rank.board import (
     order_cases,
     say_lead,
 )
-from napari_mamamia.services.rank.inputs import RankInputs
-from napari_mamamia.services.rank.rank import rank_files
-from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
+from napari_mamamia.features.challenge.services.rank.inputs import RankInputs
+from napari_mamamia.features.challenge.services.rank.rank import rank_files
+from napari_mamamia.features.challenge.services.rank.team_masks import (
+    find_team_folder,
+    find_team_mask,
+)
+from napari_mamamia.io.data_set.rank_files import is_ranking, read_case_numbers, read_rank_file
+from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -115,13 +118,13 @@ def test_several_tables_are_offered_with_all_together_first(tmp_path):
          "resamples of the cases, B in 3 %."),
         ({"A": 1, "B": 2}, (0.75, 0.25), "A probably leads"),
         ({"A": 1, "B": 2}, (0.6, 0.4), "A leads by mean-then-rank: first in 60 % of the resamples "
-         "of the cases, B in 40 %. The lead is not settled."),
+         "of the cases, B in 40 %. The lead is uncertain."),
         ({"A": 1, "B": 2}, (0.997, 0.003), "in over 99 % of the resamples of the cases, B in "
          "under 1 %."),
-        ({"A": 1, "B": 2}, None, "How sure that is was not computed"),
+        ({"A": 1, "B": 2}, None, "The certainty was not computed"),
         ({"A": 1, "B": 1, "C": 3}, (0.5, 0.5), "A and B share the first rank"),
-        ({"A": 1, "B": 1}, (0.5, 0.5), "nobody leads"),
-        ({"A": 1}, (1.0,), "A is alone"),
+        ({"A": 1, "B": 1}, (0.5, 0.5), "no team leads"),
+        ({"A": 1}, (1.0,), "A is the only team"),
         ({"A": None, "B": None}, None, "No team has a rank"),
         ({"A": None, "B": 1}, None, "B leads"),
     ],
@@ -134,7 +137,7 @@ def test_who_leads_is_said_as_sure_as_it_is(tmp_path, ranks, first, words):
 def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
     table = simple_board(tmp_path, {"A": 1, "B": 2}, {"A": 1.0, "B": 0.0}).tables[0]
     assert say_lead(replace(table, n_cases=1), 0).endswith(
-        "The lead is not settled: 1 case is too few to tell."
+        "The lead is uncertain: 1 case is too few to tell."
     )
     assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
     assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)

@@ -8,11 +8,11 @@ from tests.review_study import made, opened
 
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import ConsensusRule as Rule
+from napari_mamamia.features.review.core.review import ConsensusRule as Rule
+from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.services.consensus import make_consensus
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import read_labels_dense, write_volume
-from napari_mamamia.reviewing.views import ReadingView
-from napari_mamamia.services.review.consensus import make_consensus
-from napari_mamamia.services.review.session import ReviewSession
 
 LINE = Grid.of_spacing((1, 1, 9), (3.0, 3.0, 3.0))
 
@@ -83,7 +83,7 @@ def test_a_third_reader_decides_the_ties_of_two_and_is_a_parent(store, tmp_path)
     found = make_consensus(store, [one, other], Rule.MAJORITY_THIRD, third)
     assert voxels(found) == "001111100"
     assert set(found.parents) == {one.mask, other.mask, third.mask}
-    with pytest.raises(CaseError, match="got nobody"):
+    with pytest.raises(CaseError, match="found nobody"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD)
     with pytest.raises(CaseError, match="got one of the two"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD, one)

@@ -146,7 +146,7 @@ def test_escape_ends_the_waiting_for_a_click(qtbot, findings, viewer):
 def test_the_key_gives_the_breast_of_the_chosen_lesion_its_category(qtbot, findings, world):
     flow = findings.kinetics.findings
     flow.assess(4)
-    assert "Which breast" in findings.header.message.text()
+    assert "No breast chosen" in findings.header.message.text()
     click(findings, "findings_place_left")
     flow.assess(4)
     breast = Place(FieldScope.BREAST, "left")
@@ -180,14 +180,14 @@ def test_a_mass_that_is_not_drawn_contradicts(qtbot, findings):
     findings.findings_page.lesion_wanted.emit()
     choose(findings, "findings_answer_finding_2", "mass")
     (text,) = (one for one in findings.findings_page.gaps.texts if one.startswith("⚠"))
-    assert "nothing is drawn as lesion 2" in text
+    assert "the mask has no lesion 2" in text
 
 
 def test_numbers_that_are_hidden_are_not_filled_in(qtbot, findings):
     findings.session.blinding = Blinding.of(["numbers"])
     flow = findings.kinetics.findings
     flow._ask_lesions()
-    qtbot.waitUntil(lambda: "numbers are hidden" in findings.findings_page.whose.text())
+    qtbot.waitUntil(lambda: "measurements are hidden" in findings.findings_page.whose.text())
     assert flow._findings.answers.find("volume", LESION) is None
     assert [one.volume_mm3 for one in flow._facts.lesions] == [None]
 
@@ -345,7 +345,7 @@ def test_in_an_exam_of_one_breast_nothing_of_the_other_is_offered(qtbot):
 def test_a_term_of_a_later_lexicon_is_shown_as_it_stands(qtbot, form):
     form.set_answers({"finding@1": "halo"})
     box = form.findChild(QComboBox, "findings_answer_finding_1")
-    assert (box.currentData(), box.currentText()) == ("halo", "halo (not in this edition)")
+    assert (box.currentData(), box.currentText()) == ("halo", "halo (not in this version)")
 
 
 # -------------------------------------------------------------------- on the image

@@ -178,7 +178,7 @@ def test_recovered_strokes_left_aside_come_back_with_undo(qtbot, dock, world):
 class FullDisk:
     """A journal that cannot write."""
 
-    problem = "NOT recorded: No space left on device; 1 record(s) wait in memory: free some space"
+    problem = "NOT recorded: No space left on device; 1 record in memory only"
 
     def close(self):
         """Let go of nothing."""

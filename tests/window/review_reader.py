@@ -17,7 +17,7 @@ from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QWidge
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.review import ConsensusRule, Meaning
+from napari_mamamia.features.review.core.review import ConsensusRule, Meaning
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.place import show_dock
 
@@ -178,7 +178,7 @@ def make_key(panel, words):
     view.new.setText(words)
     view.again.setText(words)
     click(panel, "review_key_make")
-    wait(lambda: "Your key is made" in panel.header.message.text())
+    wait(lambda: "Your key is ready" in panel.header.message.text())
     wait(lambda: view.forgotten.isVisible())
 
 

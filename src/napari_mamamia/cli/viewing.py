@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """`mamamia demo`, `mamamia cases` and `mamamia view`: make, list and view a data set."""
+=======
+"""`mamamia demo`, `mamamia cases` and `mamamia view`: make a data set, list it, open the window."""
+>>>>>>> main
 
 import shlex
 import sys
@@ -13,6 +17,7 @@ from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -61,19 +66,62 @@ def demo(
 def cases(
     data_set: DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that is known of each case as JSON.")
+    ] = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
+    keep_layout: Annotated[
+        bool,
+        typer.Option(
+            "--keep-layout",
+            help="With --layout: describe the data set so from now on, in DATASET.layout.toml "
+            "beside it.",
+        ),
+    ] = False,
 ) -> None:
+<<<<<<< HEAD
     """List the cases of a data set with their files and problems."""
+=======
+    """List the cases of a data set with their masks and problems."""
+>>>>>>> main
     from napari_mamamia.services.case.data_set import case_rows
+    from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
 
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     rows = case_rows(opened)
-    if as_csv:
+    if keep_layout:
+        print(f"Layout: {keep_layout_of(data_set, layout)}", file=sys.stderr)
+    if as_json:
+        print(describe_data_set(opened))
+    elif as_csv:
         print_case_csv(rows)
     else:
         print_case_table(rows, opened)
     if any(row.files.problems for row in rows):
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+def layouts(
+    propose: Annotated[
+        Path | None,
+        typer.Option(
+            "--propose",
+            metavar="FOLDER",
+            help="Print a layout for this folder, from the names in it, to be corrected and used.",
+        ),
+    ] = None,
+) -> None:
+    """List the data-set layouts that are known, or propose one for a folder."""
+    from napari_mamamia.io.layouts.known import list_layouts
+    from napari_mamamia.io.layouts.propose import propose_layout
+    from napari_mamamia.io.layouts.tree import list_tree
+
+    if propose is not None:
+        print(propose_layout(list_tree(propose)), end="")
+    else:
+        for layout in list_layouts():
+            print(f"{layout.name:24}{layout.title}")
 
 
 def view(
@@ -96,7 +144,11 @@ def view(
             metavar="FILE",
             exists=True,
             dir_okay=False,
+<<<<<<< HEAD
             help="Annotation protocol (JSON) to use; it may hide things.",
+=======
+            help="Annotation protocol (JSON); it may hide data, too.",
+>>>>>>> main
         ),
     ] = None,
     study: Annotated[
@@ -119,8 +171,13 @@ def view(
         )
     if study is not None and (case is not None or blind or protocol is not None):
         raise typer.BadParameter(
+<<<<<<< HEAD
             "expected --study with --reader alone: the study sets the case, the hidden data and "
             "the protocol"
+=======
+            "expected --study with --reader alone: the study determines the case, what is "
+            "hidden and the protocol"
+>>>>>>> main
         )
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
@@ -132,21 +189,34 @@ def view(
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
     asked |= _name_settings()
+<<<<<<< HEAD
     # The window starts in the home folder, so that no file of the current folder affects it.
+=======
+    # The window starts in the home folder: files in the current folder must not affect it.
+>>>>>>> main
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
 
 
 def _name_settings() -> dict[str, str]:
+<<<<<<< HEAD
     """Return the settings of a writable copy of napari's settings; empty if they are writable."""
+=======
+    """Return napari's settings file if it needs a writable copy, else nothing."""
+>>>>>>> main
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
     if copy is None:
         return {}
     typer.echo(
+<<<<<<< HEAD
         f"napari's settings {napari_settings()} cannot be written: this window uses a copy of "
         "them, and changes in napari's preferences are not kept",
+=======
+        f"napari's settings {napari_settings()} cannot be written: this window has a copy of them, "
+        "and changes in napari's preferences are not kept",
+>>>>>>> main
         err=True,
     )
     return {"NAPARI_CONFIG": str(copy)}
@@ -155,8 +225,13 @@ def _name_settings() -> dict[str, str]:
 def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
+<<<<<<< HEAD
     """Return the window's settings for a data set."""
     from napari_mamamia.io.data_set.layout import find_data_set
+=======
+    """Return the arguments of the window for a data set."""
+    from napari_mamamia.io.layouts.find import find_data_set
+>>>>>>> main
     from napari_mamamia.io.workspace.protocol import read_protocol
 
     layout = find_data_set(data_set)
@@ -172,10 +247,14 @@ def _name_data_set(
 
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
+<<<<<<< HEAD
     """Return the window's settings for a review study and one of its people."""
+=======
+    """Return the arguments of the window for a review study; the reader must belong to it."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.look import find_person, load_state
+>>>>>>> main
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.look import find_person, load_state
 
     store = FolderStore(study, review_folder())
     asked = {"MAMAMIA_STUDY": str(study.absolute())}

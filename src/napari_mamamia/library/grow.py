@@ -1,4 +1,4 @@
-"""`grow`: from a click, a box, an outline or a rough mask to the edge of the lesion."""
+"""`grow`: segment a lesion from a click, a box, an outline or a rough mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,11 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
+<<<<<<< HEAD
     """A grown region: `mask` on the case's grid, `notes` for the reader."""
+=======
+    """The grown region: `mask` on the case's grid, `notes` for the reader."""
+>>>>>>> main
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -55,6 +59,7 @@ def grow(
     click
         A voxel ``(z, y, x)`` in the lesion.
     box
+<<<<<<< HEAD
         A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. No voxel
         outside belongs to the region.
     outline
@@ -64,6 +69,16 @@ def grow(
         outline.
     mask
         A rough mask, such as a prediction: the region grows or shrinks to the nearby edge.
+=======
+        A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. Voxels
+        outside do not belong to the region.
+    outline
+        ``Outline(axis, index, inside)``, the inside of an outline in the plane `index` across
+        array axis `axis` (0 z, 1 y, 2 x), bool of the plane; or several. In these planes the result
+        follows the outline.
+    mask
+        A rough mask, such as a prediction's: the region grows or shrinks to the nearest edge.
+>>>>>>> main
     progress
         Whether to show a progress bar.
 
@@ -75,7 +90,11 @@ def grow(
     Raises
     ------
     ArgumentError
+<<<<<<< HEAD
         If not exactly one of the four is given, or it has the wrong type.
+=======
+        If not exactly one of the four is given, or it has a wrong type.
+>>>>>>> main
     CaseError
         If the case cannot be opened, or the outline or mask is empty.
 
@@ -92,8 +111,8 @@ def grow(
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) != 1:
         raise ArgumentError(
-            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: give "
-            "one"
+            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: pass "
+            "exactly one"
         )
     grid = case.grid
     start = _convert_start(case, asked[0], given[asked[0]])
@@ -105,7 +124,11 @@ def grow(
 
 
 def _convert_start(case: Case, kind: str, value: Any) -> Any:
+<<<<<<< HEAD
     """Return the start of the growth in the form that the service takes."""
+=======
+    """Return the start of the growth in the form of the service."""
+>>>>>>> main
     if kind == "click":
         return voxel_of(value, case)
     if kind == "box":

@@ -1,0 +1,283 @@
+"""The definition of a challenge, ``challenge.json``, and its data paths, ``places.json``.
+
+``challenge.json`` is never changed: the ledger of attempts is bound to its SHA-256. ``places.json``
+names the folders of references and images on this computer. The hashes in ``challenge.json`` verify
+their content, so a challenge may be moved.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.choices import Task
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.tables.tables import write_json
+
+CHALLENGE_FILE: Final = "challenge.json"
+PLACES_FILE: Final = "places.json"
+SUBMISSIONS: Final = "submissions"
+ATTEMPTS: Final = "attempts"
+RESULTS: Final = "results"
+SCHEMA: Final = 1
+_REMEDY: Final = (
+    "restore challenge.json from a copy of the file that `mamamia challenge init` wrote"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenFile:
+    """A file below a folder: its relative path (with ``/``) and its SHA-256."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenCase:
+    """A case of the challenge: its reference mask (None if it has none) and its images."""
+
+    case_id: str
+    reference: FrozenFile | None = None
+    images: tuple[FrozenFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeLimits:
+    """The limits of a submission.
+
+    Parameters
+    ----------
+    attempts
+        Number of attempts per team that may be scored; 0 for any number.
+    case_seconds
+        Time limit of a program for one case.
+    express_seconds
+        Time limit of a program for all cases of the express lane together.
+    memory_bytes
+        Memory limit of a program; 0 for three quarters of the computer's memory.
+    submission_bytes
+        Largest size of a submission after unpacking.
+    submission_files
+        Largest number of files of a submission.
+    log_lines
+        How many of the last lines of a program's log are returned to its team.
+    """
+
+    attempts: int = 0
+    case_seconds: float = 300.0
+    express_seconds: float = 1800.0
+    memory_bytes: int = 0
+    submission_bytes: int = 20 * 10**9
+    submission_files: int = 20_000
+    log_lines: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("attempts", "memory_bytes", "log_lines"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"expected the limit {name} to be 0 or above, but found {getattr(self, name)}"
+                )
+        for name in ("case_seconds", "express_seconds", "submission_bytes", "submission_files"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"expected the limit {name} to be above 0, but found {getattr(self, name)}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The definition of a challenge.
+
+    Parameters
+    ----------
+    name
+        Its title.
+    task
+        What teams submit: masks, responses or both.
+    profile, profile_version
+        The definitions of every number.
+    rule
+        The score of a case without a usable answer; "" for the profile's own rule.
+    seed, n_resamples
+        Seed and number of resamples of every bootstrap.
+    metrics
+        Names of the case metrics that are ranked.
+    cases
+        The frozen list.
+    express
+        Ids of the cases of the express lane, the hard one first.
+    clinical, columns
+        Copy of the clinical table in the challenge's folder, None without one (fairness is then
+        undefined), and the file that names its columns.
+    takes_tables
+        Whether a table of scores that a team computed itself counts; it is labelled "as given".
+    ladder
+        Whether a later attempt replaces the displayed score only if it is clearly better.
+    limits
+        The limits of a submission.
+    """
+
+    name: str
+    task: Task
+    profile: str
+    profile_version: int
+    rule: str
+    seed: int
+    n_resamples: int
+    metrics: tuple[str, ...]
+    cases: tuple[FrozenCase, ...]
+    express: tuple[str, ...]
+    clinical: FrozenFile | None = None
+    columns: FrozenFile | None = None
+    takes_tables: bool = False
+    ladder: bool = False
+    limits: ChallengeLimits = field(default_factory=ChallengeLimits)
+    schema: int = SCHEMA
+    software: str = ""
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        ids = [case.case_id for case in self.cases]
+        if not ids:
+            raise ValueError("expected one case or more in a challenge, but found none")
+        if len(set(ids)) < len(ids):
+            raise ValueError("expected each case of a challenge once, but found one twice")
+        if set(self.express) - set(ids):
+            raise ValueError("expected every case of the express lane in the list of cases")
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """Return the frozen list of ids, in order."""
+        return tuple(case.case_id for case in self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengePlaces:
+    """Folders of the references and of the images; "" for none.
+
+    Relative paths start at the challenge's folder.
+    """
+
+    reference: str = ""
+    images: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChallenge:
+    """A challenge read from disk: its folder, the SHA-256 of its file, and its data paths."""
+
+    folder: Path
+    challenge: Challenge
+    sha256: str
+    places: ChallengePlaces
+
+    @property
+    def reference(self) -> Path | None:
+        """Return the folder of the reference masks."""
+        return self._find_path(self.places.reference)
+
+    @property
+    def images(self) -> Path | None:
+        """Return the data set that programs are run on."""
+        return self._find_path(self.places.images)
+
+    @property
+    def clinical(self) -> Path | None:
+        """Return the path of the clinical table."""
+        clinical = self.challenge.clinical
+        return self._find_path(clinical.name if clinical else "")
+
+    @property
+    def submissions(self) -> Path:
+        """Return the folder for the teams' submissions."""
+        return self.folder / SUBMISSIONS
+
+    @property
+    def attempts(self) -> Path:
+        """Return the folder of the ledger."""
+        return self.folder / ATTEMPTS
+
+    def results(self, team: str, digest: str) -> Path:
+        """Return the folder of the results of a team's submission with this digest."""
+        return self.folder / RESULTS / team / digest[:16]
+
+    def _find_path(self, place: str) -> Path | None:
+        return self.folder / place if place else None
+
+
+_CHALLENGE: Final = RecordCodec(Challenge, _REMEDY)
+_PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it holds paths only")
+
+
+@reads("a challenge", "create a challenge there, or choose the folder of one")
+def read_challenge(folder: Path) -> OpenChallenge:
+    """Return the challenge in `folder`.
+
+    Raises
+    ------
+    FormatError
+        If there is none, or its files are not as they were written.
+    """
+    # The path is absolute because child processes that start elsewhere return paths based on it.
+    folder = folder.absolute()
+    path = folder / CHALLENGE_FILE
+    if not path.is_file():
+        raise FormatError(
+            f"expected a challenge in {folder}, but found no {CHALLENGE_FILE}: create a challenge "
+            "there, or choose the folder of one"
+        )
+    challenge = _CHALLENGE.record(read_json(path), path)
+    if challenge.schema != SCHEMA:
+        raise FormatError(
+            f"expected a challenge of schema {SCHEMA} in {path}, but found schema "
+            f"{challenge.schema}: use the version of this software that wrote it"
+        )
+    places_path = folder / PLACES_FILE
+    places = _PLACES.record(read_json(places_path), places_path)
+    return OpenChallenge(folder, challenge, sha256_of(path), places)
+
+
+def write_challenge(folder: Path, challenge: Challenge, places: ChallengePlaces) -> None:
+    """Write ``places.json``, then ``challenge.json``, which is never replaced.
+
+    Raises
+    ------
+    SaveConflictError
+        If `folder` holds a challenge.
+    SaveError
+        If the system refuses to write.
+    """
+    write_json(_PLACES.plain(places), folder / PLACES_FILE, overwrite=True)
+    write_json(_CHALLENGE.plain(challenge), folder / CHALLENGE_FILE)
+
+
+def relative_place(path: Path | None, folder: Path) -> str:
+    """Return a path for ``places.json``: relative to `folder` if both are on one drive."""
+    if path is None:
+        return ""
+    try:
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # different drives of Windows
+        return path.resolve().as_posix()
+
+
+def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[str, str]:
+    """Return, by key, what is wrong with each missing, unreadable or changed file below `place`."""
+    problems = {}
+    for key, file in files.items():
+        path = None if place is None else place / file.name
+        if path is None or not path.is_file():
+            problems[key] = f"{file.name} is gone"
+            continue
+        try:
+            if sha256_of(path) != file.sha256:
+                problems[key] = f"{file.name} was changed"
+        except FormatError as error:
+            problems[key] = str(error)
+    return problems

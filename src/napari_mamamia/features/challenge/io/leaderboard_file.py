@@ -1,0 +1,126 @@
+"""``leaderboard.json``: the rows of a leaderboard, with the attempts and hashes they come from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.tables.tables import write_json
+
+BOARD_FILE: Final = "leaderboard.json"
+_LARGEST_PAGE: Final = 1 << 28
+_REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A team on the leaderboard.
+
+    Parameters
+    ----------
+    team, rank
+        The team and its rank; None where it has none, for a `reason`.
+    score
+        The number that it is ranked by, made of `performance` and `fairness`.
+    n, n_unusable, unusable
+        Number of cases that count, number without a usable answer, and the number for each reason.
+    attempt, n_attempts
+        The number of the displayed attempt, and the number of attempts that count.
+    kind, digest
+        The kind of submission, and its SHA-256.
+    is_as_given
+        Whether the team computed the scores itself.
+    guarded_score
+        The lowest score that the team's empty predictions allow, where `score` gives each of them a
+        value; no team is ranked by it.
+    """
+
+    team: str
+    rank: int | None
+    score: float | None
+    performance: float | None
+    fairness: float | None
+    n: int
+    n_unusable: int
+    unusable: tuple[tuple[str, int], ...]
+    attempt: int
+    n_attempts: int
+    kind: str
+    digest: str
+    is_as_given: bool = False
+    reason: str = ""
+    guarded_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The teams of one task; `ranked_by` says which number `score` is."""
+
+    task: str
+    ranked_by: str
+    rows: tuple[BoardRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """The content of a leaderboard.
+
+    Parameters
+    ----------
+    challenge, sha256, place
+        Title of the challenge, the SHA-256 of its file, and its folder relative to the
+        leaderboard's.
+    heads
+        The last lines of the ledger's files that it was made from.
+    profile, rule, ladder
+        The definitions, the rule for unusable cases, and whether the ladder was used.
+    boards, notes
+        The teams by task, and notes for the reader.
+    """
+
+    challenge: str
+    sha256: str
+    place: str
+    heads: tuple[str, ...]
+    profile: str
+    rule: str
+    ladder: bool
+    boards: tuple[Board, ...]
+    notes: tuple[str, ...] = ()
+    software: str = ""
+    created: str = ""
+
+
+_BOARD: Final = RecordCodec(Leaderboard, _REMEDY)
+
+
+def write_leaderboard(board: Leaderboard, folder: Path, *, overwrite: bool = False) -> None:
+    """Write ``leaderboard.json``; errors as `write_json`."""
+    write_json(_BOARD.plain(board), folder / BOARD_FILE, overwrite=overwrite)
+
+
+@reads("a leaderboard", _REMEDY)
+def read_leaderboard(folder: Path) -> Leaderboard:
+    """Return the leaderboard in `folder`.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    return _BOARD.record(read_json(folder / BOARD_FILE), folder / BOARD_FILE)
+
+
+@reads("a page of a leaderboard", _REMEDY)
+def read_page(path: Path) -> str:
+    """Return the text of a page, at most 256 MB, to be compared with a regenerated page.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    with open_plain(path) as file:
+        return file.read(_LARGEST_PAGE).decode("utf-8", errors="replace")

@@ -1,0 +1,204 @@
+"""The ledger of a challenge's attempts: hash-chained, append-only, one file per writer.
+
+Lines are events of `io.workspace.event_store`, bound to the SHA-256 of ``challenge.json``. Each
+line names the last lines of the other files that its writer had read. So a changed, removed or
+moved line is detected, a removed file by any writer that had read it, and a changed challenge by
+every line. The leaderboard, which names the last lines that it was made from, shows whether the
+last lines of all files were removed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventLog, EventWriter, read_events
+
+_WRITER: Final = "organiser"
+_BEGUN: Final = "begun"
+_ENDED: Final = "ended"
+
+
+class AttemptOutcome(StrEnum):
+    """The outcome of an attempt."""
+
+    SCORED = "scored"
+    REFUSED = "refused"
+    """The submission breaks the rules for submissions: nothing was scored."""
+    STOPPED = "stopped in the express lane"
+    FAILED = "failed"
+    """The evaluation failed (a disk, a computer), which is not the team's fault."""
+    OPEN = "not finished"
+
+
+_COUNTED: Final = (AttemptOutcome.SCORED, AttemptOutcome.OPEN)
+"""Outcomes that count as an attempt: a score was shown, or may have been."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt of a team.
+
+    Parameters
+    ----------
+    team, digest, kind
+        The team, the SHA-256 of its submission, and the kind of submission.
+    number
+        Number of the attempt, counted from 1 for each team; 0 for one that does not count.
+    begun, ended
+        Times, ISO 8601 in UTC; `ended` is "" where no end is recorded.
+    outcome, reason
+        The outcome, and the reason if the attempt, or its responses, were not scored.
+    files
+        SHA-256 of its results by name.
+    event
+        Hash of its first line.
+    """
+
+    team: str
+    digest: str
+    kind: str
+    number: int
+    begun: str
+    event: str
+    ended: str = ""
+    outcome: AttemptOutcome = AttemptOutcome.OPEN
+    reason: str = ""
+    files: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All attempts in order, the problems of the ledger, and its last lines."""
+
+    attempts: tuple[Attempt, ...] = ()
+    problems: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    hashes: frozenset[str] = frozenset()
+
+    def of_team(self, team: str) -> tuple[Attempt, ...]:
+        """Return the attempts of a team, the first one first."""
+        return tuple(attempt for attempt in self.attempts if attempt.team == team)
+
+    def count(self, team: str) -> int:
+        """Return the number of a team's attempts that count."""
+        return max((attempt.number for attempt in self.of_team(team)), default=0)
+
+
+class LedgerWriter:
+    """The ledger file that only this program writes; a context manager.
+
+    Parameters
+    ----------
+    folder
+        Folder of the ledger.
+    origin
+        SHA-256 of ``challenge.json``.
+    """
+
+    def __init__(self, folder: Path, origin: str) -> None:
+        self._folder, self._origin = folder, origin
+        self._writer: EventWriter | None = None
+
+    def begin(self, team: str, digest: str, kind: str) -> str:
+        """Record the beginning of an attempt, return its line's hash; errors as `EventWriter`."""
+        return self._append_line(
+            {"kind": _BEGUN, "team": team, "digest": digest, "submission": kind}
+        )
+
+    def end(
+        self,
+        event: str,
+        outcome: AttemptOutcome,
+        reason: str,
+        files: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Record the outcome of the attempt whose first line has the hash `event`."""
+        body = {"kind": _ENDED, "begun": event, "outcome": outcome.value, "reason": reason}
+        self._append_line({**body, "files": dict(files)})
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _append_line(self, body: Mapping[str, Any]) -> str:
+        seen = read_events(self._folder, self._origin).heads
+        if self._writer is None:
+            self._writer = EventWriter(self._folder, _WRITER, origin=self._origin)
+        return self._writer.append(body, seen).hash
+
+
+def read_ledger(folder: Path, origin: str) -> Ledger:
+    """Return the attempts of the challenge whose file has the SHA-256 `origin`.
+
+    Raises
+    ------
+    FormatError
+        If a file of the ledger cannot be read.
+    """
+    log = read_events(folder, origin)
+    hashes = frozenset(event.hash for event in log.events)
+    problems = [f"{problem.path}: {problem.text}" for problem in log.problems]
+    problems += _find_gaps(log, hashes)
+    return Ledger(_list_attempts(log), tuple(problems), log.heads, hashes)
+
+
+def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
+    gone = {other for event in log.events for other in event.seen if other not in hashes}
+    return [
+        f"the line {digest[:16]}, which other lines refer to, is missing" for digest in sorted(gone)
+    ]
+
+
+def _list_attempts(log: EventLog) -> tuple[Attempt, ...]:
+    attempts: dict[str, Attempt] = {}
+    for event in log.events:
+        body = event.body
+        if body.get("kind") == _BEGUN:
+            attempts[event.hash] = _begin_attempt(event)
+        elif body.get("kind") == _ENDED and str(body.get("begun")) in attempts:
+            key = str(body["begun"])
+            attempts[key] = _end_attempt(attempts[key], event)
+    numbers: dict[str, int] = {}
+    numbered = []
+    for attempt in attempts.values():
+        if attempt.outcome in _COUNTED:
+            numbers[attempt.team] = numbers.get(attempt.team, 0) + 1
+            numbered.append(replace(attempt, number=numbers[attempt.team]))
+        else:
+            numbered.append(attempt)
+    return tuple(numbered)
+
+
+def _begin_attempt(event: Event) -> Attempt:
+    team, digest, kind = (str(event.body.get(key, "")) for key in ("team", "digest", "submission"))
+    return Attempt(team, digest, kind, 0, event.at, event.hash)
+
+
+def _end_attempt(attempt: Attempt, event: Event) -> Attempt:
+    body = event.body
+    outcomes = {outcome.value: outcome for outcome in AttemptOutcome}
+    files = body.get("files")
+    pairs = files.items() if isinstance(files, dict) else ()
+    return replace(
+        attempt,
+        ended=event.at,
+        outcome=outcomes.get(str(body.get("outcome")), AttemptOutcome.OPEN),
+        reason=str(body.get("reason", "")),
+        files=tuple((str(name), str(digest)) for name, digest in pairs),
+    )

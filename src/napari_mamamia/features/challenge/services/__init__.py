@@ -1,0 +1,1 @@
+"""Challenges in a folder, rankings, and runs of submissions."""

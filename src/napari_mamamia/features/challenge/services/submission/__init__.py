@@ -1,0 +1,1 @@
+"""Run a team's program on a data set."""

@@ -1,0 +1,1 @@
+"""Services of the commands for classifiers, detections and their tables."""

@@ -1,0 +1,13 @@
+"""Files of a review study: study file, events, masks by hash, claims and keys.
+
+::
+
+    STUDY/study.json                      frozen; its SHA-256 is the first hash of every chain
+    STUDY/events/READER/HOST-SESSION.jsonl
+    STUDY/masks/SHA256.nii.gz             written once
+    STUDY/claims/CASE.ROUND.WHO.N         created exclusively
+
+`share` runs all access to the folder, which may be on a network share that hangs, as
+`background_tasks`. `store` defines the interface and implements it for a folder; `schema.sql` is
+the equivalent for PostgreSQL. Nothing relies on file locks.
+"""

@@ -1,0 +1,166 @@
+"""Access to a folder that may be on a network share, with a time limit.
+
+An unreachable network share may not fail but block every system call indefinitely, and no timeout
+can be set on such calls. Therefore all access to the folder runs as a background task in a daemon
+thread. A task that shows no progress is abandoned; while it still blocks, further tasks on the same
+folder fail at once, so that there is at most one blocked thread per folder and the program can
+still exit. A study, the data set that it reads, and the folder for results are such folders.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, listening
+
+T = TypeVar("T")
+
+ANSWER_S: Final = 10.0
+"""Time without an answer after which a share counts as unreachable, s. Our choice."""
+FILE_S: Final = 60.0
+"""Time limit of a background task since its last progress report, s; one per file at least."""
+_PACE_S: Final = 0.1
+_TIDY_S: Final = 2.0
+"""Time that a stopped task may take to clean up, s. Our choice."""
+
+
+class SilentShareError(SaveError):
+    """The share does not answer; the requested operation may still take effect later."""
+
+
+class Share:
+    """A folder that may be on a network share; only background tasks get its path.
+
+    Parameters
+    ----------
+    folder
+        The folder; it is not accessed yet.
+    answer_s, file_s
+        Time limits of `look` and `run` without progress, s; None for the defaults.
+    """
+
+    def __init__(
+        self, folder: Path, *, answer_s: float | None = None, file_s: float | None = None
+    ) -> None:
+        self._folder = folder
+        self.place = str(folder.absolute())
+        self._answer_s, self._file_s = answer_s, file_s
+
+    def look(self, work: Callable[[Path], T]) -> T:
+        """Run a short task on the folder and return its result; see `run`."""
+        return self._start_background_task(
+            work, ANSWER_S if self._answer_s is None else self._answer_s
+        )
+
+    def run(self, work: Callable[[Path], T]) -> T:
+        """Return the result of `work` for the folder, or raise its exception.
+
+        `work` runs in a thread and must keep no state: after it was abandoned it may still finish.
+        Its progress is reported in the calling thread.
+
+        Raises
+        ------
+        SilentShareError
+            If there is no progress within the time limit, or, immediately, if an earlier task still
+            blocks.
+        """
+        return self._start_background_task(work, FILE_S if self._file_s is None else self._file_s)
+
+    def _start_background_task(self, work: Callable[[Path], T], wait_s: float) -> T:
+        current = threading.current_thread()
+        if isinstance(current, _BackgroundTask) and current.place == self.place:
+            return work(self._folder)  # a background task within another one
+        if any(
+            background_task.is_given_up for background_task in _list_background_tasks(self.place)
+        ):
+            raise self._describe_silence()
+        results: list[T] = []
+        background_task = _BackgroundTask(self.place, lambda: results.append(work(self._folder)))
+        background_task.start()
+        try:
+            is_done = background_task.wait(wait_s)
+        except BaseException:
+            background_task.stop()
+            raise
+        background_task.is_given_up = background_task.is_alive()
+        if not is_done:
+            raise self._describe_silence()
+        if background_task.error is not None:
+            raise background_task.error
+        return results[0]
+
+    def _describe_silence(self) -> SilentShareError:
+        return SilentShareError(
+            f"expected an answer whether {self.place} exists, but the share does not answer: check "
+            "the network and the server of the share, then try again"
+        )
+
+
+def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
+    """Return the background tasks of this process that use a folder."""
+    return [
+        one
+        for one in threading.enumerate()
+        if isinstance(one, _BackgroundTask) and one.place == place
+    ]
+
+
+class _BackgroundTask(threading.Thread):
+    """A daemon thread that runs one function on a share, so that it does not delay the exit."""
+
+    def __init__(self, place: str, work: Callable[[], object]) -> None:
+        super().__init__(name=f"share {place}", daemon=True)
+        self.place, self._work = place, work
+        self.error: BaseException | None = None
+        self.is_given_up = False
+        self._progress: Progress | None = None
+        self._sign_at = time.monotonic()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Run the function and keep its exception for the waiting thread."""
+        try:
+            with listening(self._note_sign):
+                self._work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self.error = error
+        finally:
+            self._ended.set()
+
+    def wait(self, wait_s: float) -> bool:
+        """Wait for the end and forward progress; return False after `wait_s` without progress.
+
+        A task that waits for a task on another folder counts as progress, because the latter has
+        its own time limit.
+        """
+        last, outer = None, threading.current_thread()
+        while not self._ended.wait(min(_PACE_S, wait_s)):
+            if isinstance(outer, _BackgroundTask):
+                outer.give_sign()
+            progress, self._progress = self._progress, None
+            if progress is not None and progress != last:
+                forward_progress(progress)
+                last = progress
+            if time.monotonic() - self._sign_at > wait_s:
+                return self._ended.is_set()
+        self.join()
+        return True
+
+    def stop(self) -> None:
+        """Stop at the next progress report; clean-up time is limited."""
+        self.is_given_up = True
+        self.join(_TIDY_S)
+        self.is_given_up = self.is_alive()
+
+    def give_sign(self) -> None:
+        """Record progress; raise `Cancelled` if nobody waits any longer."""
+        if self.is_given_up:
+            raise Cancelled
+        self._sign_at = time.monotonic()
+
+    def _note_sign(self, progress: Progress) -> None:
+        self.give_sign()
+        self._progress = progress

@@ -1,0 +1,366 @@
+"""Reader agreement: kappa, alpha, ICC, Bland-Altman, and confidence intervals over cases.
+
+The formulas are implemented here because the libraries that offer them are GPL (krippendorff,
+pingouin) or large (statsmodels). The tests compare the results with those libraries.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, isnan, log, nan
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+N_RESAMPLES = 1000
+SEED: Final = 42
+_NORMAL = 1.96
+"""Standard deviations on each side of the mean that contain 95 % of the differences."""
+
+Floats = NDArray[np.float64]
+Rating = str | int | None
+"""A category given by a reader; None if the reader gave none."""
+
+
+class Weighting(StrEnum):
+    """Weights of disagreements in Cohen's kappa."""
+
+    NONE = "none"
+    LINEAR = "linear"
+    QUADRATIC = "quadratic"
+
+
+class Scale(StrEnum):
+    """Scale of measurement for Krippendorff's alpha."""
+
+    NOMINAL = "nominal"
+    ORDINAL = "ordinal"
+
+
+def cohen_kappa(
+    first: Sequence[Rating],
+    second: Sequence[Rating],
+    order: Sequence[Rating],
+    weighting: Weighting = Weighting.NONE,
+) -> float:
+    """Return Cohen's kappa of two readers over the cases that both rated.
+
+    `order` lists the categories, sorted if the kappa is weighted. The result is nan without a case,
+    or if chance alone would always agree (a single category). Source: J. Cohen, Educational and
+    Psychological Measurement 20 (1960) 37; Psychological Bulletin 70 (1968) 213.
+
+    Examples
+    --------
+    >>> round(cohen_kappa("aab", "abb", "ab"), 3)
+    0.4
+    """
+    places = _number_pair(first, second, order)
+    counts = np.zeros((len(order), len(order)))
+    np.add.at(counts, (places[:, 0], places[:, 1]), 1.0)
+    return float(kappa_of_counts(counts, weighting))
+
+
+def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
+    """Return Cohen's kappa of contingency tables of shape (..., categories, categories).
+
+    The result is nan if chance alone would always agree.
+    """
+    steps = np.arange(counts.shape[-1])
+    distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
+    if weighting is Weighting.NONE:
+        distance = (distance > 0).astype(np.float64)
+    elif weighting is Weighting.QUADRATIC:
+        distance **= 2
+    total = counts.sum(axis=(-2, -1))
+    by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
+    expected = divide_all((distance * by_chance).sum(axis=(-2, -1)), total)
+    return np.asarray(1 - divide_all((distance * counts).sum(axis=(-2, -1)), expected))
+
+
+def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
+    """Return the proportion of cases rated by both readers to which they gave the same category."""
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
+    return sum(a == b for a, b in pairs) / len(pairs) if pairs else nan
+
+
+def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -> float:
+    """Return Fleiss' kappa; `ratings` (cases, readers) must be complete.
+
+    The result is nan for a single category, no case, or one reader. Source: J. L. Fleiss,
+    Psychological Bulletin 76 (1971) 378.
+
+    Raises
+    ------
+    ValueError
+        If a rating is missing or the rows differ in length; use `krippendorff_alpha` then.
+    """
+    counts = _count_ratings(ratings, order)
+    n_readers = {int(n) for n in counts.sum(axis=1)}
+    if len(n_readers) > 1 or any(None in row for row in ratings):
+        raise ValueError(
+            "expected every reader's rating of every case for Fleiss' kappa, but some are missing: "
+            "use Krippendorff's alpha"
+        )
+    n = n_readers.pop() if n_readers else 0
+    if n < 2:
+        return nan
+    return float(fleiss_of_counts(counts.sum(axis=0), (counts**2).sum(), n))
+
+
+def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
+    """Return Fleiss' kappa from sums over cases that each have `n_readers` ratings.
+
+    `counts` (..., categories) is how often each category was given, `squares` (...) the sum of the
+    squares of each case's counts. The result is nan for a single category or no case.
+    """
+    total = counts.sum(axis=-1)
+    share = divide_all(squares - total, total * (n_readers - 1))
+    by_chance = (divide_all(counts, total[..., None]) ** 2).sum(axis=-1)
+    return divide_all(share - by_chance, 1 - by_chance)
+
+
+def krippendorff_alpha(
+    ratings: Sequence[Sequence[Rating]], order: Sequence[Rating], scale: Scale = Scale.NOMINAL
+) -> float:
+    """Return Krippendorff's alpha; `ratings` (cases, readers) with None for a missing rating.
+
+    Cases with fewer than two ratings do not count. The result is nan if the expected disagreement
+    is 0. Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011).
+    """
+    pairs = count_pairs(_count_ratings(ratings, order)).sum(axis=0)
+    return float(alpha_of_pairs(pairs, scale))
+
+
+def count_pairs(counts: Floats) -> Floats:
+    """Return the coincidence matrix of each case, (cases, categories, categories).
+
+    `counts` (cases, categories) is how often each category was given to the case. As in
+    Krippendorff's coincidences, the pairs of a case have weight 1 / (ratings - 1), and a case with
+    fewer than two ratings has none.
+    """
+    n_ratings = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :]
+    index = np.arange(counts.shape[1])
+    pairs[:, index, index] -= counts
+    pairs /= np.maximum(n_ratings - 1, 1)[:, None, None]
+    return np.asarray(pairs * (n_ratings >= 2)[:, None, None])
+
+
+def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
+    """Return Krippendorff's alpha from (..., categories, categories) sums of `count_pairs`.
+
+    The result is nan if the expected disagreement is 0.
+    """
+    totals = pairs.sum(axis=-1)
+    n = totals.shape[-1]
+    if scale is Scale.NOMINAL:
+        distance = np.broadcast_to(1 - np.eye(n), pairs.shape)
+    else:
+        middle = np.cumsum(totals, axis=-1) - totals / 2
+        distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+    expected = (distance * totals[..., :, None] * totals[..., None, :]).sum(axis=(-2, -1))
+    told_apart = (distance * pairs).sum(axis=(-2, -1))
+    return np.asarray(1 - (totals.sum(axis=-1) - 1) * divide_all(told_apart, expected))
+
+
+@dataclass(frozen=True, slots=True)
+class BlandAltman:
+    """Mean of first - second, SD (n - 1) of the differences, and 95 % limits of agreement.
+
+    In the unit of the values. All are nan with fewer than two pairs, except the bias with one.
+    """
+
+    bias: float
+    sd: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class RatioAgreement:
+    """Geometric mean of first / second and the limits that contain 95 % of the ratios.
+
+    `n_left_out` is the number of pairs without a ratio because a value is 0.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    n: int
+    n_left_out: int
+
+
+def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman:
+    """Return the differences of two readers. Source: Bland and Altman, Lancet 327 (1986) 307."""
+    gaps = np.subtract(first, second, dtype=np.float64)
+    bias = float(gaps.mean()) if gaps.size else nan
+    sd = float(gaps.std(ddof=1)) if gaps.size > 1 else nan
+    return BlandAltman(bias, sd, bias - _NORMAL * sd, bias + _NORMAL * sd, gaps.size)
+
+
+def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgreement:
+    """Return the ratios of two readers' volumes, whose differences grow with the volume."""
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
+    logs = bland_altman([log(a) for a, _ in pairs], [log(b) for _, b in pairs])
+    left_out = len(first) - len(pairs)
+    return RatioAgreement(exp(logs.bias), exp(logs.low), exp(logs.high), logs.n, left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class IntraclassCorrelation:
+    """Three forms of the intraclass correlation by McGraw and Wong.
+
+    `absolute` is ICC(A,1): two-way random, absolute agreement, one reader; report this one.
+    `consistent` is ICC(C,1), which ignores a constant shift of a reader; `one_way` is ICC(1,1).
+    """
+
+    absolute: float
+    consistent: float
+    one_way: float
+
+
+def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation:
+    """Return the ICC of complete (cases, readers) values; nan with fewer than 2 of either.
+
+    Source: K. O. McGraw, S. P. Wong, Psychological Methods 1 (1996) 30.
+    """
+    n, k = values.shape
+    if min(n, k) < 2:
+        return IntraclassCorrelation(nan, nan, nan)
+    mean = values.mean()
+    of_cases = k * ((values.mean(axis=1) - mean) ** 2).sum()
+    of_readers = n * ((values.mean(axis=0) - mean) ** 2).sum()
+    rest = ((values - mean) ** 2).sum() - of_cases - of_readers
+    rows, columns = of_cases / (n - 1), of_readers / (k - 1)
+    error, within = rest / ((n - 1) * (k - 1)), (rest + of_readers) / (n * (k - 1))
+    return IntraclassCorrelation(
+        _divide_parts(rows - error, rows + (k - 1) * error + k * (columns - error) / n),
+        _divide_parts(rows - error, rows + (k - 1) * error),
+        _divide_parts(rows - within, rows + (k - 1) * within),
+    )
+
+
+def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
+    """Return ICC(A,1), as in `intraclass_correlation`, from sums over cases.
+
+    Parameters
+    ----------
+    n
+        (...) number of cases.
+    sums, products
+        (..., readers) sums of each reader's values and (..., readers, readers) sums of their
+        products, both after subtraction of the overall mean, for numerical precision.
+    """
+    k = sums.shape[-1]
+    n = np.where(n > 1, n, nan)
+    middle = sums.sum(axis=-1) ** 2 / (n * k)
+    of_cases = products.sum(axis=(-2, -1)) / k - middle
+    of_readers = (sums**2).sum(axis=-1) / n - middle
+    rest = np.trace(products, axis1=-2, axis2=-1) - middle - of_cases - of_readers
+    rows, columns, error = of_cases / (n - 1), of_readers / (k - 1), rest / ((n - 1) * (k - 1))
+    return divide_all(rows - error, rows + (k - 1) * error + k * (columns - error) / n)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic with its 95 % bootstrap interval over cases.
+
+    `n` is the number of cases that count. `n_undefined` resamples had no value and are left out;
+    both ends of the interval are nan if all were undefined.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    n_undefined: int = 0
+
+
+def estimate_sums(
+    statistic: Callable[[Floats], Floats],
+    parts: Floats,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> Estimate:
+    """Return a statistic of sums over cases and its bootstrap interval, all resamples at once.
+
+    Parameters
+    ----------
+    statistic
+        Function from (..., m) sums to (...) numbers.
+    parts
+        (cases, m): what each case adds to the sums. A case that adds only zeros does not count and
+        is not drawn.
+    """
+    parts = parts[(parts != 0).any(axis=1)]
+    n = len(parts)
+    if not n:
+        return Estimate(nan, nan, nan, 0)
+    places = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
+    places += n * np.arange(n_resamples)[:, None]
+    times = np.bincount(places.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
+    low, high, n_undefined = _interval_of(np.asarray(statistic(times @ parts)))
+    return Estimate(float(statistic(parts.sum(axis=0))), low, high, n, n_undefined)
+
+
+def estimate_mean(
+    values: Sequence[float], n_resamples: int = N_RESAMPLES, seed: int = SEED
+) -> Estimate:
+    """Return the mean of the defined values, one per case, and its bootstrap interval."""
+    defined = np.array([value for value in values if not isnan(value)], dtype=np.float64)
+    parts = np.stack([defined, np.ones_like(defined)], axis=1)
+    return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
+
+
+def _interval_of(values: Floats) -> tuple[float, float, int]:
+    defined = values[~np.isnan(values)]
+    if not defined.size:
+        return nan, nan, values.size
+    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high), int(values.size - defined.size)
+
+
+def _number_pair(
+    first: Sequence[Rating], second: Sequence[Rating], order: Sequence[Rating]
+) -> NDArray[np.intp]:
+    """Return the indices of both readers' categories, (cases rated by both, 2)."""
+    place = {category: index for index, category in enumerate(order)}
+    _require_known([*first, *second], place)
+    rated = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
+    return np.array([(place[a], place[b]) for a, b in rated], dtype=np.intp).reshape(-1, 2)
+
+
+def _count_ratings(
+    ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]
+) -> NDArray[np.float64]:
+    """Return how often each case (row) was given each category (column)."""
+    place = {category: index for index, category in enumerate(order)}
+    counts = np.zeros((len(ratings), len(order)))
+    for at, row in enumerate(ratings):
+        _require_known(row, place)
+        for category in row:
+            if category is not None:
+                counts[at, place[category]] += 1
+    return counts
+
+
+def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
+    unknown = sorted(
+        {str(rating) for rating in ratings if rating is not None and rating not in place}
+    )
+    if unknown:
+        names = ", ".join(str(one) for one in place)
+        raise ValueError(f"expected the categories {names}, but found {', '.join(unknown)} too")
+
+
+def divide_all(parts: Floats, wholes: Floats) -> Floats:
+    """Return parts / wholes, nan where the whole is 0."""
+    wholes = np.asarray(wholes, dtype=np.float64)
+    return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))
+
+
+def _divide_parts(part: float, whole: float) -> float:
+    return float(part / whole) if whole else nan

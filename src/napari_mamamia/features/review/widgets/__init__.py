@@ -1,0 +1,1 @@
+"""Page Review: read, adjudicate, sign and lead a study of several readers."""

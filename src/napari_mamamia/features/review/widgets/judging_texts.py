@@ -1,0 +1,135 @@
+"""Texts of adjudication: the queue, problems, and matched lesions."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.client_records import DisputeRow
+from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable
+
+ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
+NO_MASK: Final = tr("Copy a reading or a consensus, or draw your own mask on page Refine first.")
+NO_REASON: Final = tr("Give a reason in a few words.")
+OTHER_GRID: Final = tr("The mask of {} has another grid than the images and is not shown.")
+MM3_PER_ML: Final = 1000.0
+
+
+def describe_queue(rows: Sequence[DisputeRow]) -> str:
+    """Return the number of waiting cases and their order, in words."""
+    counts = Counter(
+        "ended" if row.state in ENDS else "agree" if row.state is CaseState.READ else "disagree"
+        for row in rows
+    )
+    if not counts["disagree"] + counts["agree"]:
+        return tr("No case is waiting for adjudication.") + (" Decided:" if rows else "")
+    parts = [tr("{counts} with disagreement, the lowest Dice first", counts=counts["disagree"])]
+    parts += [tr("{counts} in agreement, waiting to be accepted", counts=counts["agree"])] * bool(
+        counts["agree"]
+    )
+    parts += [tr("{counts} decided", counts=counts["ended"])] * bool(counts["ended"])
+    return "; ".join(parts)
+
+
+def describe_row(one: DisputeRow) -> str:
+    """Return a line of the queue."""
+    why = "; ".join(one.because)
+    if one.state is CaseState.READ:
+        why = why or tr("the readings agree")
+    elif one.state is CaseState.ACCEPTED:
+        why = tr("decided, not signed")
+    elif one.state in ENDS:
+        why = f"{tr('rejected') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
+            ": "
+        )
+    who = tr(" · taken by {judge}", judge=one.judge) if one.judge else ""
+    return f"{one.case_id} · {why}{who}"
+
+
+def describe_lesions(table: LesionTable, first: str, second: str) -> str:
+    """Return the numbers of matched and unmatched lesions, and the agreement of answers."""
+    if not table.rows and not table.lost_first and not table.lost_second:
+        return tr("Neither reading has a lesion.")
+    text = tr(
+        "Lesions: {n_both} of both readers, {n_first} only of {first}, {n_second} only of {second}",
+        n_both=table.n_both,
+        n_first=table.n_first,
+        first=first,
+        n_second=table.n_second,
+        second=second,
+    )
+    if table.n_parts:
+        text += tr(", {n_parts} split or merged", n_parts=table.n_parts)
+    parts = [text]
+    if table.answers:
+        n_same = sum(answer.is_same for answer in table.answers)
+        parts.append(
+            tr(
+                "lesions found by both readers: {n_same} of {n_answers} answers agree",
+                n_answers=len(table.answers),
+                n_same=n_same,
+            )
+        )
+    for name, lost in ((first, table.lost_first), (second, table.lost_second)):
+        if lost:
+            parts.append(
+                tr(
+                    "{name} describes lesion {lost}, which is not in the mask",
+                    name=name,
+                    lost=", ".join(lost),
+                )
+            )
+    if table.n_left_out:
+        parts.append(
+            tr_n(
+                "{n} smaller component is left out",
+                "{n} smaller components are left out",
+                table.n_left_out,
+            )
+        )
+    return "; ".join(parts)
+
+
+def describe_lesion(one: LesionRow, first: str, second: str) -> str:
+    """Return a line of the list of lesions: reader, numbers, and answers."""
+    if one.first and one.second:
+        text = tr(
+            "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
+            first=first,
+            number=one.first,
+            second=second,
+            other=one.second,
+            dsc=one.dsc,
+        )
+        return "; ".join((text, *_describe_answers(one)))
+    is_first = bool(one.first)
+    name, other = (first, second) if is_first else (second, first)
+    volume = one.volume_first_mm3 if is_first else one.volume_second_mm3
+    number = one.first or one.second
+    if one.part_of:
+        return tr(
+            "{number} of {name}, part of lesion {whole} of {other} · {volume:.2f} ml",
+            name=name,
+            number=number,
+            other=other,
+            whole=one.part_of,
+            volume=volume / MM3_PER_ML,
+        )
+    return tr(
+        "only {name}: lesion {number} · {volume:.2f} ml",
+        name=name,
+        number=number,
+        volume=volume / MM3_PER_ML,
+    )
+
+
+def _describe_answers(one: LesionRow) -> list[str]:
+    """Return the answers that differ, and the number of equal ones."""
+    texts = [
+        f"{answer.question}: {answer.first or '–'} / {answer.second or '–'}"
+        for answer in one.answers
+        if not answer.is_same
+    ]
+    n_same = len(one.answers) - len(texts)
+    return [*texts, *([tr_n("{n} equal answer", "{n} equal answers", n_same)] * (n_same > 0))]

@@ -1,0 +1,302 @@
+"""Page Review: choice of study and person, then the tabs for that person's work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QSize, Signal
+from qtpy.QtGui import QShowEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.client import JUDGES
+from napari_mamamia.features.review.services.client_records import DisputeRow, StudySnapshot
+from napari_mamamia.features.review.services.overseeing import QualityStatus
+from napari_mamamia.features.review.services.signing import SigningStatus
+from napari_mamamia.features.review.widgets.judging_view import JudgingView
+from napari_mamamia.features.review.widgets.leading_view import ProgressView
+from napari_mamamia.features.review.widgets.planning_view import PlanningView
+from napari_mamamia.features.review.widgets.reading_view import ReadingView
+from napari_mamamia.features.review.widgets.signing_view import SigningView
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.targets import LEAST
+from napari_mamamia.widgets.findings.form_view import FormView
+
+_AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
+
+
+_TABS: Final = (
+    (tr("Read"), tr("The cases that you read.")),
+    (tr("Judge"), tr("Cases with disagreement, and cases to be accepted or signed.")),
+    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver.")),
+    (tr("Study"), tr("Progress and agreement of the readers, and quality control.")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraSnapshot:
+    """State in addition to `StudySnapshot`: signatures, decided cases, quality control."""
+
+    signing: SigningStatus
+    ended: tuple[DisputeRow, ...] = ()
+    quality: QualityStatus | None = None
+
+
+class _Tabs(QTabBar):
+    """Tab bar that fits changed texts; Qt does not resize tabs whose text changed while hidden."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Compute the sizes of all tabs again."""
+        self.setIconSize(self.iconSize())
+        super().showEvent(event)
+
+    def tabSizeHint(self, at: int) -> QSize:
+        """Return the usual size, at least 24 pixels high."""
+        return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
+
+
+class ReviewPage(QWidget):
+    """The page; `leave_wanted` ends the work in a study.
+
+    Attributes
+    ----------
+    study_chosen, person_chosen
+        Carry a folder; a name and the passphrase of its key, "" without one.
+    form, reading, judging
+        The questions; the reader's view, which contains them; the adjudicator's view.
+    """
+
+    study_chosen = Signal(object)
+    person_chosen = Signal(str, str)
+    leave_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review")
+        self.form = FormView()
+        self.reading = ReadingView(self.form)
+        self.judging = JudgingView()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        self.planning = PlanningView()
+        layout.addWidget(self._make_entry())
+        layout.addWidget(self.planning)
+        layout.addWidget(self._make_work())
+        layout.addStretch(1)
+        self._ended: tuple[DisputeRow, ...] = ()
+        self.show_entry()
+
+    def _make_entry(self) -> QWidget:
+        self.about = label(
+            "review_about",
+            tr(
+                "A study that several people read in one shared folder, optionally blind. It "
+                "needs no model, no torch, no graphics card and no server; a weak laptop is "
+                "enough."
+            ),
+            tr("Purpose of this page"),
+        )
+        self.study = label("review_study", tip=tr("The chosen study"))
+        self.open = button(
+            "review_open",
+            tr("Open a study…"),
+            tr("Choose the folder of a study, which contains study.json."),
+            self._choose_folder,
+            primary=True,
+        )
+        self.who: QComboBox = named(QComboBox(), "review_who", tr("Your name in this study"))
+        self.who.setPlaceholderText(tr("your name"))
+        self.begin = button(
+            "review_begin",
+            tr("Begin"),
+            tr("Begin as this person in this window."),
+            self._choose_person,
+        )
+        self.secret: QLineEdit = named(
+            QLineEdit(),
+            "review_secret",
+            tr("Passphrase of your key, so that nobody else can use your name."),
+        )
+        self.secret.setEchoMode(QLineEdit.EchoMode.Password)
+        self.secret.setPlaceholderText(tr("passphrase of your key"))
+        self.secret.returnPressed.connect(self._choose_person)
+        self.why_key = label("review_why_key", tip=tr("Why a passphrase is needed"))
+        self._asking_key = column(self.why_key, self.secret)
+        self._asking = row(QLabel(tr("I am")), self.who, self.begin)
+        self._asking.layout().setStretch(1, 1)
+        self.new = button(
+            "review_new",
+            tr("New study…"),
+            tr("Plan a study: cases, readers and blinding. It is shown before it is frozen."),
+            self.show_planning,
+        )
+        self.planning.left.connect(self.show_entry)
+        lines = (self.about, self.study, self._asking, self._asking_key)
+        self._entry = column(*lines, row(self.open, self.new, 1))
+        # Keys belong to one person.
+        self.who.currentIndexChanged.connect(lambda _at: self._asking_key.hide())
+        return self._entry
+
+    def _make_work(self) -> QWidget:
+        self.person = label("review_person", tip=tr("The study, and your name in it"))
+        self.person.setProperty("heading", True)
+        self.origin: QLineEdit = named(
+            QLineEdit(), "review_origin", tr("SHA-256 of the study file, for copying")
+        )
+        self.origin.setReadOnly(True)
+        self.origin.setFrame(False)
+        self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
+        self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
+        self.trouble = label("review_trouble", tip=tr("Problems of the study's folder"))
+        for line in (self.waiting, self.trouble):
+            set_level(line, "warning")
+        # Not a QTabWidget, which ignores height-for-width and would cut off lines.
+        self.tabs: QTabBar = named(_Tabs(), "review_tabs", tr("Your tasks in this study"))
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.progress = ProgressView()
+        self.signing = SigningView()
+        self._views: tuple[QWidget, ...] = (
+            *(self.reading, self.judging),
+            *(self.signing, self.progress),
+        )
+        for title, tip in _TABS:
+            self.tabs.addTab(title)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
+        self.tabs.currentChanged.connect(self._turn_to)
+        lines = (self.person, self._origin, self.waiting, self.trouble)
+        self._work = column(*lines, self.tabs, *self._views)
+        self._turn_to(0)  # only after they have a parent: a widget without one is a window
+        return self._work
+
+    def _turn_to(self, at: int) -> None:
+        for index, view in enumerate(self._views):
+            view.setVisible(index == at)
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
+        """Show the choice of a study, or of a person in the chosen study."""
+        self._entry.show()
+        self.planning.hide()
+        self._work.hide()
+        self.study.setText(study)
+        self.study.setVisible(bool(study))
+        self.who.clear()
+        self.who.addItems(list(people))
+        self.who.setCurrentText(known)
+        self._asking.setVisible(bool(people))
+        self._asking_key.hide()
+        if not known:
+            self.who.setCurrentIndex(-1)
+        set_primary(self.begin, primary=bool(people))
+        set_primary(self.open, primary=not people)
+
+    def ask_key(self, why: str) -> None:
+        """Ask for the passphrase of the chosen person's key."""
+        self.why_key.setText(why)
+        self._asking_key.show()
+        self.secret.setFocus()
+
+    def show_planning(self) -> None:
+        """Show the form of a new study."""
+        self._entry.hide()
+        self.planning.show()
+
+    def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
+        """Show the state of the study for this person; None for `more` leaves that unchanged."""
+        self._entry.hide()
+        self.planning.hide()
+        self._work.show()
+        self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
+        if self.origin.text() != look.origin:  # keep the user's text selection
+            self.origin.setText(look.origin)
+            self.origin.setCursorPosition(0)
+            tip = tr("SHA-256 of the study's file: {digits}", digits=look.origin)
+            self.origin.setToolTip(tip)
+        self.waiting.setText(describe_waiting(look))
+        self.waiting.setVisible(bool(self.waiting.text()))
+        others = (
+            tr(" (and {n_problems} more)", n_problems=len(look.problems) - 1)
+            if len(look.problems) > 1
+            else ""
+        )
+        self.trouble.setText(f"{look.problems[0]}{others}" if look.problems else "")
+        self.trouble.setVisible(bool(look.problems))
+        self.tabs.setTabVisible(0, Role.READER in look.roles)
+        self.tabs.setTabVisible(1, is_judge(look))
+        n_open = sum(dispute.state not in _AGREED for dispute in look.disputes)
+        self.tabs.setTabText(1, tr("Judge ({n_open})", n_open=n_open) if n_open else "Judge")
+        self.reading.show_look(look)
+        if more is not None:
+            self._ended = more.ended
+            n_to_sign = len(more.signing.things)
+            self.tabs.setTabText(
+                2, tr("Sign ({n_to_sign})", n_to_sign=n_to_sign) if n_to_sign else "Sign"
+            )
+            self.signing.show_look(more.signing)
+            self.progress.show_quality(more.quality)
+        self.judging.show_look(look, self._ended)
+        self.tabs.setTabVisible(3, Role.LEAD in look.roles or self.progress.has_quality)
+        self.progress.show_look(look)
+
+    # -------------------------------------------------------------------- inner
+
+    def _choose_person(self) -> None:
+        secret = self.secret.text() if self._asking_key.isVisibleTo(self) else ""
+        self.secret.clear()
+        self.person_chosen.emit(self.who.currentText(), secret)
+
+    def _choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, tr("Folder of a review study"))
+        if name:
+            self.study_chosen.emit(Path(name))
+
+
+def describe_waiting(look: StudySnapshot) -> str:
+    """Return what waits on this computer and why, "" if nothing does."""
+    if look.n_unsent:
+        some = tr_n(
+            "{n} event",
+            "{n} events",
+            look.n_unsent,
+        )
+        waits = "wait" if look.n_unsent != 1 else "waits"
+        return tr(
+            "{some} {waits} on this computer: the study cannot be reached or written to now. "
+            "Continue working; everything is sent automatically later.",
+            some=some,
+            waits=waits,
+        )
+    if not look.is_seen:
+        return tr("The study cannot be reached now.")
+    if look.trouble:
+        return tr(
+            "The study cannot be reached now. Continue working; everything is saved on this "
+            "computer."
+        )
+    return ""
+
+
+def is_judge(look: StudySnapshot) -> bool:
+    """Return whether this person is an adjudicator."""
+    return not JUDGES.isdisjoint(look.roles)

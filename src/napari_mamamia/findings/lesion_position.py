@@ -1,0 +1,247 @@
+"""Position of a lesion in its breast: side, quadrant, clock face and depth.
+
+The clock position is that of the lesion's centre around the nipple as seen facing the patient, in
+the coronal plane: the outer side is 9 o'clock on the right and 3 o'clock on the left, and the
+quadrants follow from it. The terms come from the lexicon; how a term is derived from the positions
+is our choice (`docs/methods/forms.md`). What cannot be derived is left to the reader.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from napari_mamamia.core.answers import (
+    CaseFacts,
+    Landmark,
+    Landmarks,
+    LesionFacts,
+    PointMm,
+    Side,
+)
+
+NEAR_MIDLINE_MM: Final = 10.0
+"""A centre closer than this to the midline is on neither side. Our choice, as in the scores."""
+LEAST_RADIUS_MM: Final = 10.0
+"""Closer than this to the axis through the nipple, clock and quadrant are not filled in.
+
+Our choice: a nipple marked 3 mm off shifts the clock position at 10 mm by half an hour.
+"""
+SAME_LESION_MM: Final = 10.0
+"""Distance within which a moved centre is still the same lesion.
+
+A centre that moved by less than the lesion's longest diameter counts as well. Our choice.
+"""
+_OTHER: Final = {Side.RIGHT: Side.LEFT, Side.LEFT: Side.RIGHT}
+_HOURS: Final[Mapping[str, tuple[int, ...]]] = {
+    "UO": (9, 10, 11, 12),
+    "UI": (12, 1, 2, 3),
+    "LI": (3, 4, 5, 6),
+    "LO": (6, 7, 8, 9),
+}
+"""Hours of the right breast; the hour between two quadrants belongs to both."""
+
+
+def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
+    """Return the clock positions in a quadrant of a breast; none if the quadrant has no hours.
+
+    Examples
+    --------
+    >>> list_hours("right", "UO"), list_hours("left", "UO")
+    (('9', '10', '11', '12'), ('12', '1', '2', '3'))
+    """
+    hours = _HOURS.get(quadrant, ())
+    if side == Side.LEFT:
+        hours = tuple((12 - hour) or 12 for hour in reversed(hours))
+    elif side != Side.RIGHT:
+        return ()
+    return tuple(map(str, hours))
+
+
+def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
+    """Return the facts with the position of each lesion, or the reason why it is unknown.
+
+    The side is determined from the midpoint between the nipples if both are marked, otherwise from
+    the middle of the volume. If the volume may hold a single breast and one nipple is marked, the
+    side is that of the nipple. Implausible landmarks (the right nipple left of the left one, or in
+    the left half of the volume) are reported and not used. If the exam is of the other breast, the
+    reader must decide which is wrong, and no side is filled in.
+    """
+    problem = _find_problem(facts, landmarks)
+    usable = Landmarks() if problem else landmarks
+    is_other = _find_other_breast(facts, landmarks) is not None
+    parts = (replace(lesion, side=None) if is_other else lesion for lesion in facts.lesions or ())
+    lesions = tuple(_place_lesion(one, facts, usable) for one in parts)
+    remarks = (problem,) if problem else tuple(dict.fromkeys(_list_remarks(lesions, facts, usable)))
+    return replace(facts, lesions=None if facts.lesions is None else lesions, remarks=remarks)
+
+
+def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
+    """Return why the landmarks are implausible, "" if they are plausible."""
+    if other := _find_other_breast(facts, landmarks):
+        return (
+            f"The {other} nipple is marked, but this exam is of the {_OTHER[other]} breast, "
+            "according to the clinical table or the position in the scanner: mark it again, or "
+            "enter the side yourself."
+        )
+    right = landmarks.find(Landmark.NIPPLE, Side.RIGHT)
+    left = landmarks.find(Landmark.NIPPLE, Side.LEFT)
+    if right and left:
+        return (
+            "" if right[0] > left[0] else "The right and left nipples are swapped: mark them again."
+        )
+    for side, point in ((Side.RIGHT, right), (Side.LEFT, left)):
+        if point and facts.midline_x_mm is not None:
+            outward = _measure_outward(point[0] - facts.midline_x_mm, side)
+            if outward <= -NEAR_MIDLINE_MM:
+                where = f"the {_OTHER[side]} half of the volume"
+                return f"The {side} nipple is marked in {where}: mark it again."
+    return ""
+
+
+def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
+    """Return the side of a nipple marked in an exam of the other breast only."""
+    if len(facts.sides) != 1:
+        return None
+    other = _OTHER[facts.sides[0]]
+    return None if landmarks.find(Landmark.NIPPLE, other) is None else other
+
+
+def _measure_outward(x_mm: float, side: Side) -> float:
+    """Return a distance along x (RAS) as a distance outward from the midline of the body."""
+    return x_mm if side is Side.RIGHT else -x_mm
+
+
+def _place_lesion(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> LesionFacts:
+    side = _find_side(lesion, facts, landmarks)
+    plain = replace(lesion, side=side, quadrant="", clock="", depth="", to_nipple_mm=None)
+    nipple = None if side is None else landmarks.find(Landmark.NIPPLE, side)
+    if side is None or nipple is None or lesion.centre_mm is None:
+        return plain
+    outward, up = _measure_radius(lesion.centre_mm, nipple, side)
+    is_behind = math.hypot(outward, up) < LEAST_RADIUS_MM
+    return replace(
+        plain,
+        quadrant="" if is_behind else find_quadrant(outward, up),
+        clock="" if is_behind else str(find_hour(side, outward, up)),
+        depth=find_depth(lesion.centre_mm, nipple, landmarks.find(Landmark.CHEST_WALL, side)),
+        to_nipple_mm=math.dist(lesion.centre_mm, nipple),
+    )
+
+
+def _measure_radius(centre: PointMm, nipple: PointMm, side: Side) -> tuple[float, float]:
+    """Return the distances of a centre from the nipple, outward and upward, in mm."""
+    return _measure_outward(centre[0] - nipple[0], side), centre[2] - nipple[2]
+
+
+def _find_side(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> Side | None:
+    nipples = {side: landmarks.find(Landmark.NIPPLE, side) for side in (Side.RIGHT, Side.LEFT)}
+    marked = [(side, point) for side, point in nipples.items() if point is not None]
+    if len(marked) == 2 and lesion.centre_mm is not None:
+        middle = (marked[0][1][0] + marked[1][1][0]) / 2
+        offset = lesion.centre_mm[0] - middle
+        if abs(offset) < NEAR_MIDLINE_MM:
+            return None
+        return Side.RIGHT if offset > 0 else Side.LEFT
+    if len(marked) == 1 and facts.is_one_breast:
+        return marked[0][0]
+    return lesion.side
+
+
+def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
+    """Return the nearest clock position, 1 to 12, as seen facing the patient.
+
+    Halfway between two hours it is the later one. Outward is 9 on the right breast and 3 on the
+    left.
+
+    Examples
+    --------
+    >>> find_hour(Side.RIGHT, 30.0, 0.0), find_hour(Side.LEFT, 30.0, 0.0)
+    (9, 3)
+    """
+    to_viewers_right = outward_mm if side is Side.LEFT else -outward_mm
+    degrees = math.degrees(math.atan2(to_viewers_right, up_mm)) % 360
+    return int((degrees + 15) // 30) % 12 or 12
+
+
+def find_quadrant(outward_mm: float, up_mm: float) -> str:
+    """Return UO, UI, LO or LI; "" on the line between two quadrants.
+
+    Central, subareolar and axillary tail are never returned, because no verifiable source defines
+    them.
+    """
+    if not outward_mm or not up_mm:
+        return ""
+    return ("U" if up_mm > 0 else "L") + ("O" if outward_mm > 0 else "I")
+
+
+def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> str:
+    """Return anterior, middle or posterior: thirds of the distance from nipple to chest wall.
+
+    The result is "" if the chest wall is not marked or not behind the nipple, or the centre is not
+    between them. Distances are measured along y (RAS) only. The thirds are our choice.
+    """
+    if chest_wall is None or nipple[1] <= chest_wall[1]:
+        return ""
+    share = (nipple[1] - centre[1]) / (nipple[1] - chest_wall[1])
+    if not 0 <= share <= 1:
+        return ""
+    return "anterior" if share < 1 / 3 else "middle" if share <= 2 / 3 else "posterior"
+
+
+def _list_remarks(
+    lesions: Iterable[LesionFacts], facts: CaseFacts, landmarks: Landmarks
+) -> Iterator[str]:
+    for lesion in lesions:
+        if lesion.centre_mm is None:
+            continue
+        if lesion.side is None and facts.is_one_breast:
+            yield (
+                "The volume holds one breast: side and clock position are unknown until its "
+                "nipple is marked."
+            )
+        elif lesion.side is None:
+            yield f"Lesion {lesion.name} is near the midline: side unknown."
+        elif landmarks.find(Landmark.NIPPLE, lesion.side) is None:
+            yield f"Nipple not marked ({lesion.side}): clock position unknown."
+        elif not lesion.clock:
+            yield (
+                f"Lesion {lesion.name} is behind the nipple: enter clock position and quadrant "
+                "yourself."
+            )
+
+
+def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
+    """Return the facts with the numbers under which the lesions were described before.
+
+    A changed mask may order its lesions differently; answers stay with their lesion. A lesion that
+    is close to none of `described` gets the smallest free number, and a described lesion that was
+    removed keeps its own.
+
+    Parameters
+    ----------
+    facts
+        The case with its lesions.
+    described
+        Centre of each described lesion by number, at the time of description.
+    """
+    lesions = facts.lesions or ()
+    pairs = sorted(
+        (math.dist(lesion.centre_mm, point), index, name)
+        for index, lesion in enumerate(lesions)
+        for name, point in described.items()
+        if lesion.centre_mm is not None
+    )
+    names: dict[int, str] = {}
+    for apart_mm, at, name in pairs:
+        reach_mm = max(SAME_LESION_MM, lesions[at].longest_in_plane_mm or 0.0)
+        if apart_mm < reach_mm and at not in names and name not in names.values():
+            names[at] = name
+    taken = {*described, *names.values()}
+    free = (str(number) for number in range(1, len(lesions) + len(taken) + 1))
+    unused = (name for name in free if name not in taken)
+    named = (
+        replace(lesion, name=names[index] if index in names else next(unused))
+        for index, lesion in enumerate(lesions)
+    )
+    return facts if facts.lesions is None else replace(facts, lesions=tuple(named))

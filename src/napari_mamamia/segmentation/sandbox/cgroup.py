@@ -1,0 +1,133 @@
+"""A control group for a sandbox, in which the kernel counts its processes and memory.
+
+Version 2 counts both, including kernel memory; it is available to root, and to accounts with
+delegated groups (systemd: a service or scope of the user). Version 1 is used only for processes, by
+root. The processes of an ordinary account are limited by RLIMIT_NPROC, which does not apply to
+root. Source: getrlimit(2), cgroups(7), the kernel's documents on control groups of both versions.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import answer_of
+from napari_mamamia.core.program.system import is_root
+
+_ROOT: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
+_SLACK: Final = 32
+"""Processes allowed above the limit, so that our own count sees the limit exceeded and reports it.
+"""
+_GONE_S: Final = 3.0
+_ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program.
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A control group; `prefix` starts a command in it.
+
+    Without a folder there is no group, and the prefix is empty.
+    """
+
+    folder: Path | None = None
+    prefix: tuple[str, ...] = ()
+    holds_memory: bool = False
+
+    def is_out_of_memory(self) -> bool:
+        """Return whether the kernel killed a process of the group for lack of memory."""
+        if self.folder is None or not self.holds_memory:
+            return False
+        with suppress(OSError, ValueError):
+            events = (self.folder / "memory.events").read_text("ascii").split()
+            return int(dict(zip(events[::2], events[1::2], strict=False)).get("oom_kill", 0)) > 0
+        return False
+
+
+@contextmanager
+def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
+    """Create a group with at most this many processes and this much memory, swap included.
+
+    It is removed at the end; its processes must have ended by then.
+    """
+    group = _new_group(processes + _SLACK, memory_bytes)
+    try:
+        yield group
+    finally:
+        if group.folder is not None:
+            _remove_group(group.folder)
+
+
+def _new_group(processes: int, memory_bytes: int) -> Group:
+    shell = find_program("sh")
+    limits = {"pids.max": processes, "memory.max": memory_bytes}
+    for parent in _list_parents() if shell else ():
+        _sweep_groups(parent)
+        folder = parent / f"mamamia-{os.getpid()}-{secrets.token_hex(6)}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        # The files of a group show which controllers it has.
+        held = [name for name, most in limits.items() if _write(folder / name, most)]
+        prefix = (str(shell), "-c", _ENTER, str(folder / "cgroup.procs"))
+        # An account may be allowed to create a group, but not to move a process into it.
+        if held and answer_of((*prefix, str(shell), "-c", ":"), _GONE_S).is_good:
+            if "memory.max" in held:
+                _write(folder / "memory.swap.max", 0)
+                _write(folder / "memory.oom.group", 1)
+            return Group(folder, prefix, "memory.max" in held)
+        _remove_group(folder)
+    return Group()
+
+
+def _list_parents() -> Iterator[Path]:
+    """Yield the folders to create a group in: version 2 near this process's own, then version 1.
+
+    In version 2 a group with processes cannot have limited groups below it. So the groups above are
+    tried, the nearest first.
+    """
+    own = ""
+    with suppress(OSError):
+        lines = _OWN.read_text("utf-8", errors="replace").splitlines()
+        own = next((line[3:] for line in lines if line.startswith("0::/")), "")
+    if own and (_ROOT / "cgroup.controllers").exists():
+        place = _ROOT / own.lstrip("/")
+        for parent in (place, *place.parents):
+            with suppress(OSError):
+                if "memory" in (parent / "cgroup.subtree_control").read_text("ascii").split():
+                    yield parent
+            if parent == _ROOT:
+                break
+    if is_root():
+        yield from (root for root in (_ROOT / "pids", _ROOT) if (root / "cgroup.procs").exists())
+
+
+def _write(file: Path, number: int) -> bool:
+    """Write to a file of a group if it exists; return whether that worked."""
+    with suppress(OSError), file.open("r+", encoding="ascii") as stream:
+        stream.write(str(number))
+        return True
+    return False
+
+
+def _sweep_groups(root: Path) -> None:
+    """Remove groups left by killed processes of ours; the kernel keeps those in use."""
+    for left in root.glob("mamamia-*-*"):
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            with suppress(OSError):
+                left.rmdir()
+
+
+def _remove_group(group: Path) -> None:
+    end = time.monotonic() + _GONE_S
+    while group.exists() and time.monotonic() < end:
+        with suppress(OSError):  # busy while the kernel cleans up the group
+            group.rmdir()
+            return
+        time.sleep(0.02)

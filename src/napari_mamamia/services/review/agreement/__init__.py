@@ -1,1 +1,0 @@
-"""How far a study's readers agree: masks, volumes, answers, repeats and honeypots."""

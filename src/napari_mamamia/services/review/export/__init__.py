@@ -1,1 +1,0 @@
-"""What leaves a study: accepted masks, answers, tables for other tools, events."""

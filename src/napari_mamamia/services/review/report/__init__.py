@@ -1,1 +1,0 @@
-"""A study as one page to print."""

@@ -1,1 +1,0 @@
-"""The leaderboard: who leads and how sure, teams, every case of every team; a cell opens it."""

@@ -1,1 +1,0 @@
-"""Page Review: a study that several people read: reading, adjudicating, leading."""
