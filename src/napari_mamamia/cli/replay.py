@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""`mamamia replay`: rebuild a mask from its journal."""
-=======
 """`mamamia replay`: reproduce a mask from its journal."""
->>>>>>> main
 
 from functools import partial
 from pathlib import Path
@@ -25,17 +21,10 @@ def replay(
         typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
     ] = None,
 ) -> None:
-<<<<<<< HEAD
-    """Rebuild a mask from its journal, bit for bit; with images, repeat each stroke too.
-
-    Exits with 3 if the journal is damaged or contradicts a checksum in it: then the newest verified
-    mask is written, and the note says what is missing.
-=======
     """Reproduce a mask from its journal, bit for bit; with images, each stroke too.
 
     Ends with 3 if the journal is damaged or contradicts a checksum in it: then the latest verified
     mask is written, and a note says what is missing.
->>>>>>> main
     """
     from napari_mamamia.services.refine.replay import replay_journal
 
@@ -48,11 +37,7 @@ def replay(
 
 def _case_of(journal: Path, folder: Path) -> "Case":
     """Return the case of a journal, with all its phases."""
-<<<<<<< HEAD
-    from napari_mamamia.io.data_set.layout import find_data_set
-=======
     from napari_mamamia.io.layouts.find import find_data_set
->>>>>>> main
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.replay import case_of_journal
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""`mamamia demo`, `mamamia cases` and `mamamia view`: make, list and view a data set."""
-=======
 """`mamamia demo`, `mamamia cases` and `mamamia view`: make a data set, list it, open the window."""
->>>>>>> main
 
 import shlex
 import sys
@@ -80,11 +76,7 @@ def cases(
         ),
     ] = False,
 ) -> None:
-<<<<<<< HEAD
-    """List the cases of a data set with their files and problems."""
-=======
     """List the cases of a data set with their masks and problems."""
->>>>>>> main
     from napari_mamamia.services.case.data_set import case_rows
     from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
 
@@ -144,11 +136,7 @@ def view(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-<<<<<<< HEAD
-            help="Annotation protocol (JSON) to use; it may hide things.",
-=======
             help="Annotation protocol (JSON); it may hide data, too.",
->>>>>>> main
         ),
     ] = None,
     study: Annotated[
@@ -171,13 +159,8 @@ def view(
         )
     if study is not None and (case is not None or blind or protocol is not None):
         raise typer.BadParameter(
-<<<<<<< HEAD
-            "expected --study with --reader alone: the study sets the case, the hidden data and "
-            "the protocol"
-=======
             "expected --study with --reader alone: the study determines the case, what is "
             "hidden and the protocol"
->>>>>>> main
         )
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
@@ -189,34 +172,21 @@ def view(
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
     asked |= _name_settings()
-<<<<<<< HEAD
-    # The window starts in the home folder, so that no file of the current folder affects it.
-=======
     # The window starts in the home folder: files in the current folder must not affect it.
->>>>>>> main
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
 
 
 def _name_settings() -> dict[str, str]:
-<<<<<<< HEAD
-    """Return the settings of a writable copy of napari's settings; empty if they are writable."""
-=======
     """Return napari's settings file if it needs a writable copy, else nothing."""
->>>>>>> main
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
     if copy is None:
         return {}
     typer.echo(
-<<<<<<< HEAD
-        f"napari's settings {napari_settings()} cannot be written: this window uses a copy of "
-        "them, and changes in napari's preferences are not kept",
-=======
         f"napari's settings {napari_settings()} cannot be written: this window has a copy of them, "
         "and changes in napari's preferences are not kept",
->>>>>>> main
         err=True,
     )
     return {"NAPARI_CONFIG": str(copy)}
@@ -225,13 +195,8 @@ def _name_settings() -> dict[str, str]:
 def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
-<<<<<<< HEAD
-    """Return the window's settings for a data set."""
-    from napari_mamamia.io.data_set.layout import find_data_set
-=======
     """Return the arguments of the window for a data set."""
     from napari_mamamia.io.layouts.find import find_data_set
->>>>>>> main
     from napari_mamamia.io.workspace.protocol import read_protocol
 
     layout = find_data_set(data_set)
@@ -247,13 +212,9 @@ def _name_data_set(
 
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
-<<<<<<< HEAD
-    """Return the window's settings for a review study and one of its people."""
-=======
     """Return the arguments of the window for a review study; the reader must belong to it."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import find_person, load_state
->>>>>>> main
     from napari_mamamia.io.files.user_folders import review_folder
 
     store = FolderStore(study, review_folder())

@@ -28,11 +28,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-<<<<<<< HEAD
-    """A grown region: `mask` on the case's grid, `notes` for the reader."""
-=======
     """The grown region: `mask` on the case's grid, `notes` for the reader."""
->>>>>>> main
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -59,17 +55,6 @@ def grow(
     click
         A voxel ``(z, y, x)`` in the lesion.
     box
-<<<<<<< HEAD
-        A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. No voxel
-        outside belongs to the region.
-    outline
-        ``Outline(axis, index, inside)``: the inside of an outline, bool, in the plane `index`
-        across
-        array axis `axis` (0 z, 1 y, 2 x); or several. In these planes the result keeps to the
-        outline.
-    mask
-        A rough mask, such as a prediction: the region grows or shrinks to the nearby edge.
-=======
         A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. Voxels
         outside do not belong to the region.
     outline
@@ -78,7 +63,6 @@ def grow(
         follows the outline.
     mask
         A rough mask, such as a prediction's: the region grows or shrinks to the nearest edge.
->>>>>>> main
     progress
         Whether to show a progress bar.
 
@@ -90,11 +74,7 @@ def grow(
     Raises
     ------
     ArgumentError
-<<<<<<< HEAD
-        If not exactly one of the four is given, or it has the wrong type.
-=======
         If not exactly one of the four is given, or it has a wrong type.
->>>>>>> main
     CaseError
         If the case cannot be opened, or the outline or mask is empty.
 
@@ -124,11 +104,7 @@ def grow(
 
 
 def _convert_start(case: Case, kind: str, value: Any) -> Any:
-<<<<<<< HEAD
-    """Return the start of the growth in the form that the service takes."""
-=======
     """Return the start of the growth in the form of the service."""
->>>>>>> main
     if kind == "click":
         return voxel_of(value, case)
     if kind == "box":

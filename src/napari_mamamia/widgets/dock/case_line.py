@@ -55,7 +55,7 @@ class CaseLine(ReadingOrder, QToolBar):
         self._armed = ""
         self.chips = {step: self._make_chip(step) for step in HangingStep}
         self.armed = tool_button(
-            "line_armed", "", tr("EventLoopSteps the tool off."), self.turn_off_wanted.emit
+            "line_armed", "", tr("Turns the tool off."), self.turn_off_wanted.emit
         )
         self.armed.hide()
         self.notice = tool_button("line_notice", "", tr("Shows the panel."), self.panel_wanted.emit)

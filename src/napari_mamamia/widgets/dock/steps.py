@@ -163,7 +163,7 @@ class StepPanel(QWidget):
 
 
 class Steps(QObject):
-    """EventLoopSteps the pages; `turned` carries the name of the one that is now shown.
+    """Turns the pages; `turned` carries the name of the one that is now shown.
 
     `clicked` says that the reader turned them, `go_on_wanted` that the last step is through,
     `filled` carries the width in pixels that a page needs which was just made.

@@ -8,13 +8,6 @@ from typing import Final, TypeVar
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.texts import tr
-<<<<<<< HEAD:src/napari_mamamia/widgets/review/judging.py
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.consensus import ConsensusMask
-from napari_mamamia.services.review.judging import Decided, Difference, Dispute, ShownReading
-from napari_mamamia.services.review.lesion_rows import LesionTable
-from napari_mamamia.widgets.base.event_loop import EventLoopSteps
-=======
 from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.consensus import ConsensusMask
@@ -28,7 +21,7 @@ from napari_mamamia.features.review.services.lesion_rows import LesionTable
 from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.study_case import StudyCase, StudyPlace
->>>>>>> main:src/napari_mamamia/features/review/widgets/judging.py
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.refine.editing import Editing
@@ -309,18 +302,13 @@ class Judging(WindowPart):
         client, dispute = self.client, self.dispute
         if client is None or dispute is None:
             return
-        turn_off = self._services.review.set_down
+        put_down = self._services.review.set_down
 
         def go_on(all_saved: bool) -> None:
             if all_saved:
                 self._finish_case(
-<<<<<<< HEAD:src/napari_mamamia/widgets/review/judging.py
-                    tr("Setting down {case_id}", case_id=dispute.case_id),
-                    lambda: turn_off(client, dispute),
-=======
                     tr("Returning {case_id} to the queue", case_id=dispute.case_id),
                     lambda: put_down(client, dispute),
->>>>>>> main:src/napari_mamamia/features/review/widgets/judging.py
                 )
 
         self._editing.save_if_needed(go_on)
