@@ -109,7 +109,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
 
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
-    """Write the text of a layout beside a data set; return the file. Raises as `keep_named_layout`."""
+    """Write the text of a layout beside a data set; return the file."""
     path = own_layout_file(root.absolute())
     if path.exists() and path.read_text("utf-8") == text:
         return path
