@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import name_some, readable_name
 from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
