@@ -231,7 +231,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     phases = dropped(studies.repeated_pre)
     rows = table(program)
     assert [ticked for _, _, ticked, _ in rows] == [False, True]
-    assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast comes before phase 2")
+    assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast before phase 2")
     click_tick(program, 0)
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-5"]
     assert import_it(program, "repeated_pre") == [0, 120, 210, 300, 390, 480]

@@ -142,14 +142,14 @@ def view(
     study: Annotated[
         Path | None,
         typer.Option(
-            "--study", metavar="STUDY", parser=Path, help="Review study to read in, by its folder."
+            "--study", metavar="STUDY", parser=Path, help="Folder of a review study to read in."
         ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="NAME", help="With --study: your name or id.")
     ] = None,
     panels: Annotated[
-        bool, typer.Option("--panels", help="Show napari's own menu and panels (key F10), too.")
+        bool, typer.Option("--panels", help="Show napari's own menu and panels, too (key F10).")
     ] = False,
 ) -> None:
     """Open the window on a data set, or on a review study."""
