@@ -242,7 +242,7 @@ def test_a_journal_without_a_chain_is_opened_with_a_sentence_and_goes_on_with_on
     journal.write_bytes(b"".join(lines))
     editing = open_editing(case, workspace, "Ana")
     assert (editing.session.labels == masks[5]).all()
-    assert "is of the time before records formed a chain" in editing.notes[0]
+    assert "is from before records were chained" in editing.notes[0]
     now = paint(editing, (2.0, 3.0, 14.0))
     editing.close()
     again = open_editing(case, workspace, "Ana")

@@ -321,5 +321,5 @@ def test_a_reader_who_is_named_later_has_the_strokes_that_were_not_saved(
     docked.editing.mask.repair_layer()
     assert int(np.count_nonzero(live.labels)) == left_behind[1] > left_behind[0]
     assert docked.session.mask(Role.REFINED).buffer is live.labels
-    assert not [text for text in said if "taken over" in text]
+    assert not [text for text in said if "became one step" in text]
     forget_mask(docked)

@@ -46,7 +46,7 @@ def grow(
 ) -> Growth:
     """Return the lesion in 3-D at a click, in a box, or along an outline.
 
-    Give one of the four.
+    Pass exactly one of `click`, `box`, `outline` and `mask`.
 
     Parameters
     ----------
