@@ -308,7 +308,7 @@ def test_what_follows_is_told_once_and_a_packed_zip_is_looked_into(tmp_path):
 def test_a_file_that_ends_within_what_is_packed_is_refused(tmp_path):
     for number, pack in enumerate((gzip.compress, bz2.compress, lzma.compress)):
         cut = pack(bytes(range(256)) * 40)[:-9]
-        with pytest.raises(FormatError, match="ends within what is packed"):
+        with pytest.raises(FormatError, match="ends within compressed data"):
             search_file(write_packed(tmp_path, f"cut_{number}", cut), SIGNS)
 
 

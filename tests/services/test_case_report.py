@@ -467,7 +467,7 @@ def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
     write_volume(np.zeros(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))
     page = page_of(opened, tmp_path / "out")
     assert "The mask is empty" in page
-    assert "Lesion 1: Finding: mass, but nothing is drawn as lesion 1" in page
+    assert "Lesion 1: Finding: mass, but the mask has no lesion 1" in page
     assert "Mass: shape: irregular" in page
 
 

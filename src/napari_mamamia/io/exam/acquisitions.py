@@ -1,7 +1,7 @@
-"""Parts of a study that are one scan repeated; which of them is the DCE exam, or the question.
+"""Group the parts of a study into acquisitions: one sequence at one place, repeated in time.
 
-An acquisition is the parts of one sequence at one place. It holds every image once: copies of one
-place and moment are left out by rule, or asked about, whichever clock would order them.
+An acquisition holds every image once: copies of one place and time are left out by rule, or the
+user is asked, whichever clock would order them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,9 +24,9 @@ from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""How far two series of one scan may lie apart: as much as a table moves between two phases."""
+"""Largest distance of two series of one scan: as far as a table moves between two phases."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
-"""Clocks that may tell two phases apart which have one AcquisitionTime by mistake."""
+"""Clocks that may distinguish two phases which have the same AcquisitionTime by mistake."""
 _OTHER_CLOCKS: Final = (
     Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
     Clock.INSTANCE_NUMBER,
@@ -37,7 +37,7 @@ _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Volume:
-    """One stack of a part; `moment` is when it was acquired, None where nothing tells it."""
+    """One stack of a part; `moment` is the acquisition time, None where unknown."""
 
     part: Part
     stack: tuple[Slice, ...]
@@ -46,7 +46,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """A part that is no phase: what it is, how that is known, and of which series, "" of none."""
+    """A part that is no phase: its role, the evidence, and the series it was made of."""
 
     part: Part
     role: Role
@@ -56,7 +56,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition:
-    """Parts of one sequence and place, each image once, and what was left out of them."""
+    """Parts of one sequence and place, each image once, and the parts that were left out."""
 
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -81,20 +81,20 @@ class Acquisition:
 
     @property
     def usual_gap_s(self) -> float | None:
-        """The median gap between its volumes in seconds, None where the moments are unknown."""
+        """The median gap between its volumes in seconds, None where their times are unknown."""
         starts = self.starts_s
         return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
 
     @property
     def starts_s(self) -> list[float] | None:
-        """When its volumes were acquired, in order of time; None where one does not tell it."""
+        """The times when its volumes were acquired, in order; None where one is unknown."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
         return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return parts that make whole stacks by sequence and place, most phases first."""
+    """Return parts with whole stacks grouped by sequence and place, most phases first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:
@@ -111,16 +111,16 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
 def without_twins(
     whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
 ) -> Acquisition:
-    """Return an acquisition that shows no moment of a place twice.
+    """Return an acquisition that shows no time of a place twice.
 
-    Motion-corrected, filtered and otherwise processed copies go, a whole set at a time, where the
-    less processed set is as long; so do images sent twice, and subtractions, by their pixels.
-    `is_named` says that the user named the series that count.
+    Processed copies (motion-corrected, filtered, ...) are left out, a whole set at a time, if the
+    less processed set is as long; so are images sent twice, and subtractions by their pixels.
+    `is_named` says that the user chose the series.
 
     Raises
     ------
     CaseError
-        If copies remain and nothing says which is the original.
+        If copies remain and the original is unknown.
     """
     parts, left = _least_processed(whole, name)
     parts, sent = _sent_once(parts, looks)
@@ -133,9 +133,9 @@ def without_twins(
 
 
 def difference(a: Part, b: Part) -> str:
-    """Return in what two parts differ, for messages: each thing, as the one has it and the other.
+    """Return in what two parts differ, for messages: each property with both values.
 
-    "in nothing but what they show" where it is none of size, spacing, place and sequence.
+    "in nothing but the images themselves" if size, spacing, place and sequence are equal.
     """
     differences = _apart_in_place(a, b) if a.places and b.places else []
     differences += [
@@ -177,12 +177,12 @@ def _join_numbers(numbers: Sequence[float], form: str) -> str:
 
 
 def is_same_place(a: Part, b: Part) -> bool:
-    """Whether two parts show the same places, but for a table that moved a little."""
+    """Return whether two parts show the same places, within the movement of the table."""
     if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
         return False
     grid, other = a.places.grid, b.places.grid
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
-    # The table's way apart, only spacing and orientation are left to compare.
+    # Without the table movement, only spacing and orientation remain to compare.
     back = other.affine.copy()
     back[:3, 3] = grid.affine[:3, 3]
     is_near = moved <= min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM)
@@ -199,7 +199,7 @@ def _list_volumes(part: Part) -> list[Volume]:
         return []
     rows = part.places.rows
     stacks = order_inside(part.places.slices, part.n_times)
-    if stacks is None:  # nothing orders them: whoever needs the order refuses
+    if stacks is None:  # nothing orders them; a function that needs the order refuses
         stacks = np.arange(len(rows) * part.n_times).reshape(len(rows), part.n_times).T
     flat = part.places.slices
     return [
@@ -216,11 +216,11 @@ def _find_moment(piece: Slice) -> tuple[float, float] | None:
 
 
 def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[LeftOut]]:
-    """Keep the least processed set of parts, and those of others that are no copies of it."""
+    """Keep the least processed set of parts, and parts of other sets that are no copies of it."""
     sets: dict[frozenset[str], list[Part]] = {}
     for part in whole.parts:
         sets.setdefault(part.kind.processing, []).append(part)
-    # Moved images come last, however few steps they name: their voxels are no measurement.
+    # Motion-corrected images come last, because their voxels were resampled.
     first, *others = sorted(sets, key=lambda words: ("moco" in words, len(words), sorted(words)))
     parts, left = list(sets[first]), []
     for words in others:
@@ -247,14 +247,15 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         return of
     raise CaseError(
         f"expected the phases of {name} once, but {own[0].header.series_name} "
-        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and {of}, which is "
-        f"less processed, {len(theirs)}: leave out the ones that do not count",
+        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
+        "processed "
+        f"{of} has {len(theirs)}: leave out the copies",
         remedies=[way for some in reversed(both) for way in leave_out(some, both[0] + both[1])],
     )
 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes whose moment and values another one has."""
+    """Leave out volumes whose time and values another volume has."""
     unique_parts: list[Part] = []
     left: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
@@ -276,7 +277,7 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
 def _find_twin(
     volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
 ) -> Volume | None:
-    """Return the volume that shows the same, and remember this one where none does."""
+    """Return the volume with the same time and values; remember this one if there is none."""
     if volume.moment is None:
         return None
     others = seen.setdefault(volume.moment, [])
@@ -293,7 +294,7 @@ def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume])
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes that their pixels show to be subtractions of the others."""
+    """Leave out volumes that are subtractions of the others by their pixels."""
     by_part = [_list_volumes(part) for part in parts]
     every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
@@ -304,14 +305,14 @@ def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part
         if rest:
             originals.append(_select_volumes(part, rest, volumes))
         if computed:
-            evidence = "by its pixels: one phase less another"
+            evidence = "its pixels are one phase less another"
             gone = _select_volumes(part, computed, volumes)
             left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
     return originals, left
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
-    """Whether a volume is another one less the first in time; the first itself never is."""
+    """Return whether a volume is another one less the first in time; the first itself never is."""
     first = ordered[0]
     return volume is not first and any(
         looks.is_difference(volume.stack, other.stack, first.stack)
@@ -321,7 +322,7 @@ def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> b
 
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes of one moment: one is a copy, whatever else would tell them apart."""
+    """Refuse volumes of one time, because one is a copy, even if another clock differs."""
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _list_timed_volumes(part):
@@ -329,7 +330,7 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
                 by_moment.setdefault(volume.moment, []).append(volume)
     twins = next((group for group in by_moment.values() if len(group) > 1), None)
     is_no_clock = len(by_moment) == 1
-    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was wiped
+    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was removed
         return
     apart = [one for one in _TELLING_TWINS if _tells_apart(one, found.volumes)]
     if clock in apart:  # AcquisitionTime of one of them is wrong
@@ -347,15 +348,16 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     remedies += map(use_clock, [Clock.SERIES] if is_no_clock else apart)
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
-        f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
-        f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
-        f"the ones that do not count{', or name the clock that does' * is_by_clock}",
+        f"expected phases at different times in {name}, but {names[0]} and {names[1]} have the "
+        "same "
+        f"AcquisitionTime, so one may be a copy, and the original is unknown: leave out the copies"
+        f"{', or choose another clock' * is_by_clock}",
         remedies=remedies,
     )
 
 
 def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Whether a clock parts all volumes and goes with AcquisitionTime, as copies' clocks do not."""
+    """Return whether a clock separates all volumes and agrees with AcquisitionTime."""
     pairs = []
     for volume in volumes:
         values = [piece.clocks[clock] for piece in volume.stack if clock in piece.clocks]
@@ -367,7 +369,7 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, ...]]:
-    """Return the volumes of each moment but one: the `at`-th, the last where there are fewer."""
+    """Return the volumes of each time but one: the `at`-th, the last where there are fewer."""
     return [
         volume.stack
         for group in moments
@@ -377,16 +379,16 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
 
 
 def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it.
+    """Refuse volumes without AcquisitionTime among others; computed images lose it.
 
-    Not where temporal positions count them all, or the user named the clock that does.
+    They are accepted if temporal positions count all volumes, or the user chose a clock that does.
     """
     volumes = found.volumes
     without = next((volume for volume in volumes if volume.moment is None), None)
     timed = [volume for volume in volumes if volume.moment is not None]
     if without is None or not timed or clock in _OTHER_CLOCKS:
         return
-    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # one is there, if a wrong one
+    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # it has one, but an invalid one
         return
     apart = [one for one in _OTHER_CLOCKS if _parts_all(one, volumes) and _tells_apart(one, timed)]
     if Clock.TEMPORAL_POSITION in apart:
@@ -405,14 +407,14 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
         remedies.append(use_series(every))
     raise CaseError(
         f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
-        f"{names[1]} has it, so it may be computed from the others: leave "
-        f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}",
+        f"{names[1]} has it, so the first may be computed from the others: leave "
+        f"out what was computed{', or choose a clock that counts all' * bool(apart)}",
         remedies=remedies,
     )
 
 
 def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Whether each volume has values of a clock of its own, apart from those of the others."""
+    """Return whether the values of a clock do not overlap between volumes."""
     values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
     if any(None in own for own in values):
         return False
@@ -421,7 +423,7 @@ def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _list_timed_volumes(part: Part) -> list[Volume]:
-    """Return the volumes of a part, the first alone where AcquisitionTime is that of the series."""
+    """Return the volumes of a part, only the first where AcquisitionTime is that of the series."""
     volumes = _list_volumes(part)
     return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
 

@@ -1,4 +1,4 @@
-"""Which acquisition of a study is its DCE exam: chosen where the evidence is clear, else asked."""
+"""Choose the acquisition that is the DCE exam where the evidence is clear; ask otherwise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,15 +37,16 @@ _TELLING: Final = (
     Clock.TEMPORAL_POSITION.value,
     Clock.ACQUISITION_NUMBER.value,
 )
-"""Elements of which one must differ between phases, where no contrast does."""
+"""Elements of which one must differ between phases that show no contrast."""
 _FACTS: Final = {
     "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
     "EchoTime": "echo_time_ms",
 }  # fmt: skip
-"""Elements that all phases must tell, or none, and what a sequence calls them."""
+"""Elements that all phases must have, or none, and the attributes of the sequence."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
-"""Within how many gaps, and how equal ones, one acquisition goes on with another: our choice."""
+"""Largest gap, and largest difference of gaps, for one acquisition to continue another: our choice.
+"""
 _OTHER_ORIENTATION: Final = 0.9
 """Cosine between slice normals below which a series cannot belong to a dynamic one: 26 degrees.
 Our own choice, far above what positioning between two series does."""
@@ -53,9 +54,9 @@ Our own choice, far above what positioning between two series does."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Parts that may be phases, those that are none by their headers, those that were not chosen.
+    """Parts that may be phases, those that are none by their headers, and those not chosen.
 
-    `warnings` tell of parts that count only because they were named.
+    `warnings` name parts that count only because the user chose them.
     """
 
     parts: tuple[Part, ...]
@@ -67,10 +68,10 @@ class Candidates:
 def candidates_of(
     parts: Sequence[Part], selection: Selection, *, allow_thin: bool = False
 ) -> Candidates:
-    """Return which parts may be phases, by their headers and by what the user said.
+    """Return the parts that may be phases, by their headers and by the user's selection.
 
-    A role that is named counts whatever it is. A series that is named counts by its phases, and
-    where it has none, by all that it has, with a warning.
+    A role that the user chose always counts. A series that the user chose counts by its phases; if
+    it has none, all its images count, with a warning.
     """
     chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
@@ -96,7 +97,7 @@ def candidates_of(
 def _split_parts(
     parts: Sequence[Part], selection: Selection, allow_thin: bool
 ) -> tuple[list[Part], tuple[Part, ...]]:
-    """Return the parts that the user lets count and the others, cut where phases were named."""
+    """Return the parts that the user's selection keeps, and the others; phases may split a part."""
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
         return chosen, tuple(part for part in parts if not any(part is one for one in chosen))
@@ -108,7 +109,7 @@ def _split_parts(
             by_phase.setdefault(image.phase, []).append(image)
         halves: tuple[list[Slice], list[Slice]] = ([], [])
         for pieces in by_phase.values():
-            # False is 0 and True 1: the first half goes, the second counts.
+            # False is 0 and True 1: the first half is left out, the second is kept.
             halves[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
         for pieces, into in zip(halves, (gone, used_parts), strict=True):
             if len(pieces) == len(part.slices):
@@ -121,12 +122,12 @@ def _split_parts(
 def choose_acquisition(
     candidates: Candidates, looks: Looks, selection: Selection, clock: Clock | None, name: str
 ) -> Acquisition:
-    """Return the acquisition that is the DCE exam, with what was left out of the candidates.
+    """Return the acquisition that is the DCE exam, with the candidates that were left out.
 
     Raises
     ------
     CaseError
-        If several may be it, or a part may belong to it and does not fit.
+        If several may be the exam, or a part may belong to it and does not fit.
     """
     acquisitions = acquisitions_of(candidates.parts)
     if not acquisitions:
@@ -150,7 +151,7 @@ def choose_acquisition(
 
 
 def _find_fitting_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that are phases by their headers, or that stand in for them."""
+    """Return the parts that are phases by their headers, or their substitutes."""
     fitting = [part for part in parts if part.role in PHASES | {Role.MOTION_CORRECTED}]
     if any(one.n_times > 1 for one in acquisitions_of(fitting)):
         return fitting
@@ -161,9 +162,8 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
     odd = [part for part in parts if part.role not in PHASES]
     return tuple(
         dict.fromkeys(
-            f"{part.header.label} is no DCE phase by its header ({part.role.words}"
-            f"), and counts because it was "
-            "named"
+            f"{part.header.label} is no DCE phase by its header ({part.role.words}), "
+            "but was used because it was chosen"
             for part in odd
         )
     )
@@ -172,7 +172,7 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
 def _only_one(
     found: Sequence[Acquisition], looks: Looks, name: str
 ) -> tuple[Acquisition, list[LeftOut]]:
-    """Return the one acquisition that is a dynamic, and why the others are none."""
+    """Return the only acquisition that is a dynamic, and why the others are none."""
     dynamic = [one for one in found if one.n_times > 1]
     if not dynamic:
         if len(found) > 1:
@@ -182,15 +182,13 @@ def _only_one(
     slow = [one for one in dynamic if not _is_ultrafast(one)]
     if slow and len(slow) < len(dynamic):
         left += _list_left_out(
-            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, beside slower ones"
+            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, in addition to slower ones"
         )
         dynamic = slow
     if len(dynamic) > 1:
         seen = [one for one in dynamic if _shows_contrast(one, looks)]
         if len(seen) == 1:
-            left += _list_left_out(
-                dynamic, seen, Role.OTHER_SEQUENCE, "no contrast comes, by the pixels"
-            )
+            left += _list_left_out(dynamic, seen, Role.OTHER_SEQUENCE, "no contrast in its pixels")
             dynamic = seen
     if len(dynamic) > 1:
         raise ask_which(dynamic, name)
@@ -220,10 +218,12 @@ def _list_left_out(
 
 
 def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[LeftOut]:
-    """Name the scans of other flip angles at the place of the dynamic: they measure T1."""
+    """Return the scans of other flip angles at the place of the dynamic, which measure T1."""
     first = chosen.parts[0]
     return [
-        LeftOut(part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, else the same")
+        LeftOut(
+            part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, otherwise the same"
+        )
         for one in found
         if one is not chosen
         for part in one.parts
@@ -236,10 +236,10 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
 def _require_no_uncertainty(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
-    """Refuse where a part might be a phase of the chosen acquisition, but does not fit.
+    """Refuse if a part might be a phase of the chosen acquisition, but does not fit.
 
-    A broken series of more images than the whole acquisition has may be the exam itself: a T2
-    series must not take the place of a DCE series that lacks a slice.
+    A broken series with more images than the whole acquisition may be the exam itself: a T2 series
+    must not replace a DCE series that lacks a slice.
     """
     first = chosen.parts[0]
     n_planes = sum(len(part.slices) for part in chosen.parts)
@@ -258,7 +258,7 @@ def _require_no_uncertainty(
 
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
-    """Refuse an acquisition whose own series holds images of another orientation too."""
+    """Refuse an acquisition whose series also holds images of another orientation."""
     for part in chosen.parts:
         for other in parts:
             if is_turned_midway(part, other):
@@ -266,9 +266,9 @@ def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
-    """Refuse a dynamic that another acquisition of its place and pace goes on with.
+    """Refuse a dynamic that another acquisition of its place and pace continues.
 
-    A parameter or a name that changes midway would leave half of the phases out.
+    Otherwise a parameter or name that changes midway would remove half of the phases.
     """
     for other in found:
         if other is not chosen and is_same_place(other.parts[0], chosen.parts[0]):
@@ -278,7 +278,7 @@ def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], 
 
 
 def _goes_on(first: Acquisition, second: Acquisition) -> bool:
-    """Whether an acquisition begins when the next phase of one before it is due."""
+    """Return whether the second acquisition begins when the next phase of the first is due."""
     starts, others = first.starts_s, second.starts_s
     pace, other_pace = first.usual_gap_s, second.usual_gap_s
     if starts is None or others is None:
@@ -290,7 +290,7 @@ def _goes_on(first: Acquisition, second: Acquisition) -> bool:
 
 
 def _require_originals(chosen: Acquisition, name: str) -> None:
-    """Refuse phases some of which are derived and others not: those may be made of these."""
+    """Refuse phases some of which are derived, because they may be computed from the others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
         others = [part for part in chosen.parts if not any(part is one for one in parts)]
@@ -302,16 +302,17 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
         ]
         raise CaseError(
             f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
-            f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
-            "it: leave out what does not count, or name all",
+            f"(ImageType) and {others[0].header.series_name} is not, so the first may be "
+            "computed from "
+            "the second: leave out the wrong one, or use both",
             remedies=[*remedies, use_series(every)],
         )
 
 
 def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
-    """Refuse phases that do not tell TE, TR or the flip angle which others tell.
+    """Refuse phases that lack TE, TR or the flip angle, if others have it.
 
-    They may be of another sequence, and it would not be seen.
+    They may be of another sequence, and the comparison of sequences would not show it.
     """
     volumes = chosen.volumes
     for what, fact in _FACTS.items():
@@ -327,10 +328,10 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
             f"expected {what} in all phases of {name}, but {' and '.join(names)} "
-            f"{'does' if len(names) == 1 else 'do'} not tell it and "
-            f"{others[0].part.header.series_name} does "
+            f"{'lacks' if len(names) == 1 else 'lack'} it and "
+            f"{others[0].part.header.series_name} has it "
             f"({getattr(others[0].stack[0].sequence, fact):g}), so it may be of another sequence: "
-            "leave out what does not count, or name all",
+            "leave out the wrong phases, or use all",
             remedies=[*remedies, use_series(every)],
         )
 
@@ -338,7 +339,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
 def _require_no_better(
     chosen: Acquisition, found: Sequence[Acquisition], looks: Looks, name: str
 ) -> None:
-    """Refuse phases without contrast where another series of their place has it against them."""
+    """Refuse phases without contrast if another series of their place shows contrast."""
     first = chosen.volumes[0].stack
     for other in found:
         if other is chosen or not is_same_place(other.parts[0], chosen.parts[0]):
@@ -356,8 +357,8 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
-            f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: name the one "
-            "that counts",
+            f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: choose one of "
+            "them",
             remedies=[
                 use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,)))
             ],
@@ -365,7 +366,7 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
 
 
 def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
-    """Refuse volumes of one time that only a count tells apart, unless contrast comes in them."""
+    """Refuse volumes of one time that only a number distinguishes, unless they show contrast."""
     for part in chosen.parts:
         if part.n_times < 2:
             continue
@@ -374,9 +375,9 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
         }
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(
-                f"expected phases of {name} that time or contrast tells apart, but those of "
-                f"{part.header.series_name} have neither: name it if it is the dynamic all the "
-                "same",
+                f"expected phases of {name} with different times or contrast, but those of "
+                f"{part.header.series_name} have neither: choose the series if it is the dynamic "
+                "nevertheless",
                 remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 

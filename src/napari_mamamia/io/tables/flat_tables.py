@@ -1,4 +1,4 @@
-"""Any flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
+"""Write flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -28,11 +28,11 @@ def write_flat_table(
     name: str = "table",
     overwrite: bool = False,
 ) -> None:
-    """Write a head line and rows; the suffix says how, ``.csv``, ``.xlsx`` or ``.parquet``.
+    """Write a header and rows in the format of the suffix: ``.csv``, ``.xlsx`` or ``.parquet``.
 
-    Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
-    infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
-    stays of work that is cancelled.
+    Numbers have as many digits as are needed to read them back exactly, whole ones no point; nan
+    and infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's.
+    Cancelled work leaves no file.
 
     Raises
     ------
@@ -45,7 +45,8 @@ def write_flat_table(
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        # counts are numbers like all others in such a table: 5.0, so that a column has one type
+        # counts are floats like all other numbers of such a table: 5.0, so that a column has one
+        # type
         plain = ([cell if isinstance(cell, str) else float(cell) for cell in row] for row in rows)
         cells = chain([columns], plain)
         return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
@@ -61,7 +62,9 @@ def write_flat_table(
 def _write_parquet(
     columns: Sequence[str], rows: Iterable[Sequence[Cell]], path: Path, overwrite: bool
 ) -> None:
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only such a table should cost
+    arrow: Any = import_module(
+        "pyarrow"
+    )  # imported here: it takes 0.1 s, which only such a table should cost
     cells = list(rows)
     table = {}
     for index, name in enumerate(columns):
@@ -82,7 +85,7 @@ def write_parquet_table(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a table as ``.parquet``: a column that holds a number is float64, others are texts.
+    """Write a table as ``.parquet``: a column with numbers is float64, others are texts.
 
     In a column of numbers "" and nan are missing.
 
@@ -93,7 +96,9 @@ def write_parquet_table(
     SaveError
         If the system refuses to write.
     """
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
+    arrow: Any = import_module(
+        "pyarrow"
+    )  # imported here: it takes 0.1 s, which only writing a table should cost
     arrays = {}
     for index, name in enumerate(columns):
         cells = [row[index] for row in rows]

@@ -1,9 +1,9 @@
-"""The one reader of tables: from a file to the rows of cases, by the columns that are wanted.
+"""Read a table of other software: find its header and columns, and return the rows of cases.
 
-Bytes become text and rows (`text_rows`, `spreadsheets`), within the budget; here the header is
-found below titles and comments, columns by their names, and rows that are no case are left out and
-named: comments, a second header, units, summaries. What a cell means is `cells`; what a column
-means is for the caller.
+Bytes become text and rows (`text_rows`, `spreadsheets`), within the budget; this module finds the
+header below titles and comments, columns by their names, and leaves out rows that are not cases,
+with a note: comments, a repeated header, units, summaries. `cells` interprets cells; the meaning of
+a column is the caller's.
 """
 
 import math
@@ -45,9 +45,9 @@ from napari_mamamia.io.tables.summary_rows import (
 from napari_mamamia.io.tables.text_rows import BLANKS_BETWEEN, has_blanks_between
 
 MOST_TITLES: Final = 30
-"""Rows above the header, our own limit: a sheet that starts lower is no table."""
+"""Most rows above the header, our choice: a sheet that starts lower is no table."""
 METRIC_DEFINITION: Final = "metric_definition"
-"""A row that begins so says how a table's numbers were made: a comment."""
+"""First cell of a comment row that states how a table's numbers were made."""
 _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
 _NO_UNIT: Final = frozenset({"", "-", "1", "0-1", "0..1", "au", "a.u."})
 _NAMED: Final = 5
@@ -57,11 +57,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that is wanted; its `spellings`, of which the first that is there counts.
+    """A wanted column; the first of its `spellings` that occurs is used.
 
-    Of `synonyms` exactly one may stand for it where no spelling does. One `is_id` may be the first
-    column without a name, as pandas writes an index. Of several columns one that is written
-    exactly so counts where the column `is_exact`.
+    If no spelling occurs, exactly one of `synonyms` may replace it. A column with `is_id` may be
+    the first column without a name, as pandas writes an index. With `is_exact`, an exact spelling
+    wins over others.
     """
 
     name: str
@@ -78,12 +78,13 @@ IDS: Final = Column(
     is_needed=True,
     is_id=True,
 )
-"""The column of cases. Where a table has case_id and patient_id, case_id counts: a patient may have
-several cases."""
+"""The column of cases. In a table with case_id and patient_id, case_id is used: a patient may have
+several cases.
+"""
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a column's name is one that tables give to their ids."""
+    """Return whether a column's name is one that tables use for ids."""
     return spelled(name) in IDS.spellings
 
 
@@ -99,7 +100,7 @@ def optional(name: str, *synonyms: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where a header is: its first and last row from 0, and its names, one for each column."""
+    """Position of a header: its first and last row from 0, and its names, one for each column."""
 
     first: int
     last: int
@@ -109,7 +110,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a case: its number in the file from 1, its cells, and why they cannot be used."""
+    """A row of a case: its number in the file from 1, its cells, and the problem with it."""
 
     number: int
     cells: Sequence[object]
@@ -118,7 +119,7 @@ class Row:
 
 @dataclass(slots=True)
 class DataRows:
-    """The rows below a header, in order; comments, units of columns, and what was left out."""
+    """The rows below a header, in order; comments, units of columns, and the rows left out."""
 
     rows: list[Row] = field(default_factory=list)
     comments: list[tuple[str, ...]] = field(default_factory=list)
@@ -130,44 +131,42 @@ class DataRows:
 
     @property
     def marked_note(self) -> str:
-        """Say which cases begin with #, "" where none does."""
+        """Return a note about cases that begin with #, "" if there are none."""
         if not self.marked:
             return ""
         return (
-            f"{_list_few(self.marked)} read as cases though they begin with #: remove the #, or "
-            "the rows where they are comments"
+            f"{_list_few(self.marked)} read as cases although they begin with #: remove the #, or "
+            "the rows if they are comments"
         )
 
     @property
     def odd_note(self) -> str:
-        """Say which cases have an id of another form than all others, "" where none has."""
+        """Return a note about cases whose ids differ in form from the others, "" if none."""
         if not self.odd:
             return ""
         return (
-            f"{_list_few(self.odd)} counted, though under an id of another form than all others: "
-            "delete what is a summary"
+            f"{_list_few(self.odd)} counted, although the form of the id differs from all others: "
+            "delete summaries"
         )
 
     @property
     def doubtful(self) -> tuple[str, ...]:
-        """Rows that may or may not be cases, by name, in plain sentences."""
+        """Sentences about rows that may or may not be cases."""
         named = _list_few([f"{row} ({word})" for row, word in self.summaries])
-        summaries = (
-            f"{named} no case but a summary: left out; where it is a case, give it another id"
-        )
+        summaries = f"{named} left out as a summary: if it is a case, give it another id"
         return tuple(filter(None, (summaries if self.summaries else "", self.marked_note)))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out or may be none, by name, in plain sentences."""
-        headers = f"{_list_few([str(row) for row in self.headers])} the header once more: left out"
+        """Sentences about rows that were left out or may not be cases."""
+        headers = f"{_list_few([str(row) for row in self.headers])} left out as repeated header"
         notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
         return tuple(filter(None, notes))
 
 
 @dataclass(frozen=True, slots=True)
 class BadCell:
-    """A cell that is not what its column holds: the row from 0, and why."""
+    """A cell with an unexpected value: the row from 0, and the reason."""
 
     row: int
     reason: str
@@ -175,9 +174,9 @@ class BadCell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table's rows of cases and where its wanted columns are; `notes` must be said of it.
+    """A table's rows of cases and the positions of its wanted columns; `notes` are for the user.
 
-    Of these, `doubtful` are about rows that may or may not be cases.
+    `doubtful` are the notes about rows that may or may not be cases.
     """
 
     path: Path
@@ -190,18 +189,18 @@ class Table:
     doubtful: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Whether the table has a wanted column."""
+        """Return whether the table has a wanted column."""
         return name in self.header.places
 
     def column(self, name: str) -> list[object]:
-        """Return a column's cells, None where a row is too short."""
+        """Return a column's cells, None if a row is too short."""
         place = self.header.places[name]
         return [row.cells[place] if place < len(row.cells) else None for row in self.rows]
 
     def numbers(
         self, name: str, *, low: float = -math.inf, high: float = math.inf, unit: str = ""
     ) -> tuple[list[float], list[BadCell]]:
-        """Return a column as numbers, nan where a cell is missing or bad, and the bad cells.
+        """Return a column as numbers, nan for a missing or bad cell, and the bad cells.
 
         Parameters
         ----------
@@ -210,12 +209,12 @@ class Table:
         low, high
             The bounds of a value.
         unit
-            The unit of the numbers; a table that names another is refused, but for percent.
+            The unit of the numbers; a table that names another unit is refused, except percent.
 
         Raises
         ------
         FormatError
-            If the whole column can mean two things: a comma of thousands or of decimals, percent
+            If the whole column is ambiguous: a comma of thousands or of decimals, percent
             signs in some cells only, percent without a sign, or another unit.
         """
         cells = self.column(name)
@@ -252,7 +251,7 @@ class Table:
     def cells(
         self, name: str, parse: Callable[[object], T | None]
     ) -> tuple[list[T | None], list[BadCell]]:
-        """Return each cell of a column as `parse` reads it, None for one that it refuses."""
+        """Return each cell of a column as `parse` reads it, None for a cell that it refuses."""
         values: list[T | None] = []
         bad = []
         for index, cell in enumerate(self.column(name)):
@@ -264,7 +263,7 @@ class Table:
         return values, bad
 
     def require_cases(self) -> None:
-        """Raise FormatError where a row may be no case, for who cannot say what was left out."""
+        """Raise FormatError if a row may not be a case, for callers that cannot show notes."""
         if self.doubtful:
             raise FormatError(
                 f"expected a row for each case and nothing else in {self.path}, but "
@@ -289,7 +288,7 @@ class Table:
         raise self._refuse(name, f"its unit is {said}", f"give it in {unit or 'plain numbers'}")
 
     def _require_share(self, name: str, cells: Sequence[object], style: NumberStyle) -> None:
-        """Raise FormatError where most values of a share look like percent without a sign."""
+        """Raise FormatError if most values of a share look like percent without a sign."""
         numbers = []
         for cell in cells:
             try:
@@ -299,8 +298,8 @@ class Table:
         if numbers and min(numbers) >= 0 and 1 < max(numbers) <= 100:
             raise self._refuse(
                 name,
-                f"its values reach from {min(numbers):g} to {max(numbers):g}",
-                "where they are percent, divide them by 100 or write them as 46.1%",
+                f"its values range from {min(numbers):g} to {max(numbers):g}",
+                "if they are percent, divide them by 100 or write them as 46.1%",
             )
 
     def _refuse(self, name: str, reason: str, remedy: str) -> FormatError:
@@ -319,25 +318,26 @@ def read_table(
 ) -> Table:
     """Return the first table of a file that has the wanted columns.
 
-    Of an .xlsx or .ods file the first sheet that has them counts. The header may stand below up to
-    30 title rows or comments, and over two rows.
+    In an .xlsx or .ods file the first sheet that has them is read. The header may follow up to 30
+    title rows or comments, and take two rows.
 
     Parameters
     ----------
     path
         The file.
     alternatives
-        Sets of columns, of which the first that fits counts; an empty one takes every column. The
-        first column of a set holds the ids where none is said to.
+        Sets of columns, of which the first that matches is used; an empty one takes every column.
+        The
+        first column of a set holds the ids unless another one is marked.
     any_of
-        Whether one column at least that is not needed must be there.
+        Whether at least one of the optional columns must exist.
     takes_others
         Whether every further column is read too, by its own name.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, no table in it has the columns, or one is there twice.
+        If the file cannot be read, no table in it has the columns, or one occurs twice.
     """
     text = f"Reading {path.name}"
     sheets: list[Sheet] = []
@@ -365,17 +365,18 @@ def read_table(
 
 
 def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> DataRows:
-    """Return the rows of cases below a header; what is left out is named in the result.
+    """Return the rows of cases below a header; the result names the rows left out.
 
     Parameters
     ----------
     sheet, header
-        The sheet, and where its header is; a cell in one of its `places` that only looks empty is
-        a problem of the row.
+        The sheet, and the position of its header; a cell in one of its `places` that only looks
+        empty
+        is a problem of the row.
     id_place
-        The column of ids, None for a table without one: then the first column tells summaries.
+        The column of ids, None for a table without one: then the first column reveals summaries.
     text
-        What is said meanwhile.
+        The progress text.
     """
     data = DataRows()
     data.comments += [_texts(row) for row in sheet.rows[: header.first]]
@@ -419,9 +420,9 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
 
 
 def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
-    """Leave out rows that hold a statistic of the others under an id of another form.
+    """Leave out rows whose id has another form and whose numbers are a statistic of the others.
 
-    Other rows with such an id stay, and are named.
+    Other rows with such an id stay, and are named in the notes.
     """
     if id_place is None:
         return
@@ -451,7 +452,7 @@ def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
 def _columns_of_numbers(
     rows: Sequence[Row], id_place: int
 ) -> dict[int, tuple[NumberStyle, NDArray[np.float64]]]:
-    """Return the style and the numbers of each column in which more than half of rows have one."""
+    """Return style and numbers of the columns in which more than half of the rows have one."""
     columns = {}
     for index in range(max((len(row.cells) for row in rows), default=0)):
         cells = [row.cells[index] for row in rows if index < len(row.cells)]
@@ -463,7 +464,7 @@ def _columns_of_numbers(
 
 
 def _written_number(cell: object, style: NumberStyle) -> str:
-    """Return a cell's number with its digits, "" where it holds none."""
+    """Return a cell's number with its digits, "" if it holds none."""
     if is_missing(cell):
         return ""
     try:
@@ -475,7 +476,7 @@ def _written_number(cell: object, style: NumberStyle) -> str:
 
 
 def spelled(name: object) -> str:
-    """Return a column's name as it is compared: lower case, ``_`` for blanks and hyphens.
+    """Return a column's name for comparison: lower case, ``_`` for blanks and hyphens.
 
     Examples
     --------
@@ -487,7 +488,7 @@ def spelled(name: object) -> str:
 
 
 def strip_name(cell: object) -> str:
-    """Return the text of a header's cell, "" where it is empty."""
+    """Return the text of a header's cell, "" if it is empty."""
     return "" if is_blank(cell) else UNSEEN.sub("", str(cell)).strip()
 
 
@@ -510,10 +511,12 @@ def _build_table(
     if sheet.is_hidden:
         notes.append(f"the sheet {sheet.name!r} is hidden in the workbook")
     if sheet.n_hidden_rows:
-        notes.append(f"{sheet.n_hidden_rows} row(s) that are hidden in the workbook are read too")
+        notes.append(f"rows hidden in the workbook, read too: {sheet.n_hidden_rows:,}")
     if others:
         listed = ", ".join(map(repr, others[:_NAMED]))
-        notes.append(f"the sheet {sheet.name!r} is read, and not {listed} with such columns too")
+        notes.append(
+            f"the sheet {sheet.name!r} is read, but not {listed}, which has such columns too"
+        )
     return Table(
         path,
         header,
@@ -547,7 +550,7 @@ def _find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Heade
 
 
 def _with_others(header: Header) -> Header:
-    """Return a header in which columns that nobody asked for have places too, but an index."""
+    """Return a header that also has the other columns, except an index."""
     places = dict(header.places)
     for index, name in enumerate(header.names):
         if name and index not in places.values() and not (index == 0 and is_index_name(name)):
@@ -579,7 +582,7 @@ def _find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
 
 
 def is_index_name(name: str) -> bool:
-    """Whether a column's name is that of a written index: none, or one that pandas gives."""
+    """Return whether a column's name is that of a written index: none, or one of pandas."""
     return spelled(name) in _INDEX_NAMES
 
 
@@ -589,7 +592,7 @@ def _match_columns(
     any_of: bool,
     below: Sequence[Sequence[object]],
 ) -> dict[str, int] | None:
-    """Return the place of each column, None where a needed one is missing."""
+    """Return the position of each column, None if a required one is missing."""
     places: dict[str, int] = {}
     for column in columns:
         found = find_columns(names, column)
@@ -605,7 +608,7 @@ def _match_columns(
 
 
 def find_columns(names: Sequence[str], column: Column) -> list[int]:
-    """Return every place that a wanted column has: by its own writing, else as it is compared."""
+    """Return all positions of a wanted column: by exact spelling, else as it is compared."""
     for spelling in column.spellings:
         exact = (str,) if column.is_exact else ()
         for plain in (*exact, spelled, lambda name: spelled(split_unit(name)[0])):
@@ -618,19 +621,19 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
 
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
-    """Whether a first column without a name holds ids, and does not only count the rows."""
+    """Return whether a first column without a name holds ids, and is not a mere row count."""
     return any(not str(row[0]).strip().isdecimal() for row in rows if row and not is_blank(row[0]))
 
 
 def _require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
-    """Raise FormatError where two columns of a header stand for a wanted one."""
+    """Raise FormatError if two columns of a header match a wanted one."""
     for column in columns:
         found = find_columns(names, column)
         if len(found) > 1:
             listed = ", ".join(str(index + 1) for index in found)
             raise FormatError(
                 f"expected one column {column.name} in {path}, found {len(found)} (columns "
-                f"{listed}): keep the one that counts"
+                f"{listed}): keep the right one"
             )
 
 
@@ -662,7 +665,7 @@ def _lacking(
     shown = there if len(there) <= 300 else there[:297] + "..."
     return MissingColumnsError(
         f"expected {wanted} in {path}, found {shown or 'no header'}: "
-        f"{', '.join(missing)} is missing; name the columns so",
+        f"{', '.join(missing)} is missing; rename the columns",
         str(path),
         missing,
         list(filter(None, best)),
@@ -682,7 +685,7 @@ def _name_column(column: Column) -> str:
 
 
 def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) -> str:
-    """Return why a text row's cells cannot be told apart; columns without name may be absent."""
+    """Return why a text row's cells cannot be assigned; columns without name may be absent."""
     if width <= len(cells) <= full:
         return ""
     return wrong_length(sheet, cells, full)
@@ -702,7 +705,7 @@ def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None
 
 
 def _find_summary(cells: Sequence[object], id_cell: object, id_place: int | None) -> str | None:
-    """Return the word that makes a row a summary, None where it is none."""
+    """Return the word that marks a row as a summary, None if there is none."""
     if is_summary(id_cell):
         return str(id_cell).strip()
     if id_place is None or not is_missing(id_cell):

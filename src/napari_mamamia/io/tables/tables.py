@@ -1,4 +1,4 @@
-"""Score tables and summaries, written and read back without loss."""
+"""Write score tables and summaries, and read them back without loss."""
 
 import csv
 import json
@@ -43,16 +43,16 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every table has, from the first version on; tables lack what came after it."""
+"""Columns that every table has had from the first version on; later ones may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Write one row for each case; the columns are the fields of `CaseScore`.
 
-    The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
-    refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
-    to read back the same. nan and infinite values are empty cells. Nothing stays of work that is
-    cancelled.
+    The suffix decides the format: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that
+    spreadsheets refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits
+    as are needed to read them back exactly. nan and infinite values are empty cells. Cancelled work
+    leaves no file.
 
     Raises
     ------
@@ -82,14 +82,14 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
 @reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
-    """Return the rows of a score table; empty cells are nan, further columns are passed over.
+    """Return the rows of a score table; empty cells are nan, further columns are ignored.
 
-    In a table of an earlier version what it has no column for is unknown: nan, or "" for a text.
+    Columns that a table of an earlier version lacks are unknown: nan, or "" for a text.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a cell is not what its column holds; names
+        If the file cannot be read, lacks a column, or a cell has a wrong type; names
         file, line and column.
     """
     try:
@@ -118,7 +118,7 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """Write dataclasses, mappings, sequences and plain values as JSON.
 
     nan and infinite numbers become null, enum members their values, paths and mapping keys text
-    (names of files as `readable_name` has them), numpy scalars and arrays plain numbers and lists.
+    (file names as in `readable_name`), numpy scalars and arrays plain numbers and lists.
 
     Raises
     ------
@@ -138,7 +138,9 @@ def _list_values(row: CaseScore) -> list[str | float]:
 
 
 def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
+    arrow: Any = import_module(
+        "pyarrow"
+    )  # imported here: it takes 0.1 s, which only writing a table should cost
     columns = {}
     for n_written, name in enumerate(_COLUMNS):
         report_progress(n_written, len(_COLUMNS), f"Writing {path.name}")
@@ -180,7 +182,7 @@ def _parse_value(name: str, cell: str | None) -> str | float:
 
 
 def plain_content(value: Any) -> Any:
-    """Return `value` as JSON types only, as `write_json` says."""
+    """Return `value` as JSON types, converted as in `write_json`."""
     if isinstance(value, Enum):
         return plain_content(value.value)
     if isinstance(value, np.generic | np.ndarray):
