@@ -16,7 +16,8 @@ from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.cells import is_missing
-from napari_mamamia.io.tables.table import IDS, read_table
+from napari_mamamia.io.tables.headers import IDS
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
