@@ -199,6 +199,6 @@ def test_patients_have_their_visits_in_order_of_time(tmp_path, signal):
         patient.name: [visit.name for visit in patient.visits] for patient in data_set.patients
     }
     assert visits == {"P1": ["03-01-2001"], "P2": ["12-20-2002", "01-15-2003"]}
-    last = patients[1].visits[1]
+    last = data_set.patients[1].visits[1]
     assert (last.index, last.cases[0].case_id) == (1, "P2_01-15-2003")
     assert np.array_equal(last.cases[0].signal, signal)
