@@ -386,7 +386,7 @@ def test_an_output_that_holds_something_is_refused_and_the_challenge_never_taken
     written(challenge)
     with pytest.raises(SaveConflictError, match="not empty"):
         rank_challenge(challenge, challenge.parent / "board")
-    with pytest.raises(SaveConflictError, match="what the run reads"):
+    with pytest.raises(SaveConflictError, match="the run's inputs"):
         rank_challenge(challenge, challenge, existing=Existing.OVERWRITE)
 
 

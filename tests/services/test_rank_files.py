@@ -150,10 +150,10 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,1\nC1,2\n", "one value of A for case c1 .* rows 2 and 3"),
         ("algorithm,case,value\nA,c1,1\nA,c1,2\n", "one value of A for case c1 .* rows 2 and 3"),
         ("case,A,B\nc1,1,\nc2,2,\n", "a value of B .* found none"),
-        ("case,A\nc1,inf\n", "column A, row 2 .* found 'inf'"),
-        ("case,A\nc1,good\n", "column A, row 2 .* found 'good'"),
-        ("case,A\nc1,1_000\n", "found '1_000'"),
-        ('case,A\nc1,"1,000"\n', "may have a decimal comma or one of thousands"),
+        ("case,A\nc1,inf\n", "column A, row 2 .* got 'inf'"),
+        ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
+        ("case,A\nc1,1_000\n", "got '1_000'"),
+        ('case,A\nc1,"1,000"\n', "may have a decimal comma or a comma between thousands"),
         ("case,A\n,1\n", "name of a case in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
         ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
@@ -177,7 +177,7 @@ def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, wri
             "one metric in all tables, but found a.csv: dsc",
         ),
         (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
-        (("case,dsc\nc1,1\nC1,0\n",), "(c1|C1) in rows 2 and 3"),
+        (("case,dsc\nc1,1\nC1,0\n",), "c1|C1 is in rows 2 and 3"),
         (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\) in"),
         (("case,dsc\n",), "found none"),
     ],
@@ -409,6 +409,6 @@ def test_a_column_about_cases_is_no_algorithm(tmp_path, column):
     rows = [f"c{case},{0.5 + case / 10},{0.4 + case / 10},{40 + case}" for case in range(4)]
     done, said = rank_table(tmp_path, "\n".join((f"case,A,B,{column}", *rows)))
     assert done.returncode == 0, said
-    assert f"{column} read as facts about the cases, not as algorithms" in said
+    assert f"{column} taken as properties of the cases, not as algorithms" in said
     got = json.loads((tmp_path / "o" / "rank.json").read_text())
     assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2}

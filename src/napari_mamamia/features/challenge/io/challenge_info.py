@@ -1,4 +1,4 @@
-"""The facts about a case that submissions get, selected from its JSON file."""
+"""The facts about a case that the challenge gives to submissions."""
 
 import json
 from pathlib import Path
@@ -20,16 +20,16 @@ _IMAGING: Final = (
     "echo_time",
     "repetition_time",
 )
-"""Keys of ``imaging_data`` that submissions get. Source: the challenge's sample submission."""
+"""Keys of ``imaging_data`` that a submission gets. Source: the challenge's sample submission."""
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def challenge_facts(path: Path, case_id: str) -> str:
-    """Return JSON text with the facts about a case that a submission gets.
+    """Return JSON text with the facts from a patient info file that a submission may know.
 
-    The keys are patient_id, primary_lesion.breast_coordinates and eight of imaging_data. All others
-    are left out, in particular the patient's age, the response and the tumour's subtype. A key
-    missing from the file is missing from the text.
+    The keys are patient_id, primary_lesion.breast_coordinates and eight of imaging_data. Everything
+    else is left out, above all the patient's age, the response and the tumour's subtype. A key that
+    the file lacks is missing.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def challenge_facts(path: Path, case_id: str) -> str:
         ) from error
     if not isinstance(content, dict):
         raise FormatError(
-            f"expected a JSON object in {path}, but found {type(content).__name__}: "
+            f"expected a JSON object in {path}, got {type(content).__name__}: "
             "export the patient info again"
         )
     lesion, imaging = (

@@ -1,7 +1,7 @@
-"""Read tables of values to rank: long, wide or one per algorithm; and named resamples.
+"""Tables of values to rank algorithms by: long, wide or one per algorithm; and named resamples.
 
-A table that cannot be ranked unchanged is refused with its row, since a dropped value would change
-a rank.
+Nothing is guessed and nothing skipped: a table that cannot be ranked is refused with the row, since
+a lost value would change a rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,19 @@ from napari_mamamia.io.data_set.rank_files import CaseNumbers
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
+from napari_mamamia.io.tables.headers import Column, needed, optional, spelled
 from napari_mamamia.io.tables.spreadsheets import read_sheets
 from napari_mamamia.io.tables.summary_rows import split_unit
-from napari_mamamia.io.tables.table import Column, Table, needed, optional, read_table, spelled
+from napari_mamamia.io.tables.table import Table, read_table
 
 KEYS: Final = ("task", "metric", "site")
-"""Columns that divide a table into several."""
+"""Columns that split a table into several."""
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
 _USUAL: Final = ("dsc", "value", "score")
 SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
-"""Metrics from 0 to 1: a table in percent would rank above all others."""
+"""Metrics from 0 to 1: a table in percent would lead all others."""
 _FACTS_OF_CASES: Final = """
 age age_years sex gender ethnicity race menopause menopausal_status breast_density density
 centre center hospital institution group cohort dataset data_set vendor manufacturer scanner
@@ -39,14 +40,14 @@ field_strength fold split part subtype tumor_subtype tumour_subtype pcr stage gr
 year status profile n_phases volume volume_mm3
 """
 _NO_ALGORITHMS: Final = frozenset(_FACTS_OF_CASES.split())
-"""Columns of a wide table that hold facts about the cases."""
+"""Columns of a wide table that describe a case and are not algorithms."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTables:
-    """The tables of a file, of the same algorithms; `keys` are the columns that separate them."""
+    """The tables of a file, all of the same algorithms; `keys` are the columns that split them."""
 
     keys: tuple[str, ...]
     tables: tuple[CaseNumbers, ...]
@@ -55,10 +56,10 @@ class ValueTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseColumns:
-    """The columns of one algorithm's table: `values` (n, k) float64, nan where one is missing.
+    """The columns of one algorithm's table: `values` (n, k) float64, nan if one is missing.
 
-    `profiles` are those in its column ``profile``, `statuses` the values of its column ``status``
-    for each case; () without such a column.
+    `profiles` are the values of its column ``profile``, `statuses` those of its column ``status``
+    for each case; () if there is none.
     """
 
     cases: tuple[str, ...]
@@ -71,7 +72,7 @@ class CaseColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A value with its table, case and algorithm, in the form used for comparison."""
+    """A value with its keys, case and algorithm in the form in which they are compared."""
 
     key: tuple[str, str, str]
     case: str
@@ -84,13 +85,14 @@ class _Cell:
 def read_value_tables(path: Path) -> ValueTables:
     """Return the tables of a file: long (algorithm, case, value) or wide (case, each algorithm).
 
-    Optional columns task, metric and site divide it into several. An empty cell is a missing value,
-    and so is a case without a row for an algorithm. Letter case of case ids is ignored.
+    Optional columns task, metric and site split it into several. An empty cell is a missing value,
+    and so is a case for which an algorithm has no row. Letter case does not distinguish case ids.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, a column or name is missing or repeated, a value is not a finite
+        If the file cannot be read, a column or name is missing or occurs twice, a value is no
+        finite
         number, or an algorithm has no value at all.
     """
     table = read_table(path, _LONG, (_CASE, *map(optional, KEYS)), (), takes_others=True)
@@ -101,14 +103,14 @@ def read_value_tables(path: Path) -> ValueTables:
     cells = _read_long(table, names) if is_long else _read_wide(table, names, not_ranked)
     if not cells:
         raise FormatError(
-            f"expected a row for each case in {path}, but found none below its header: check "
+            f"expected a row for each case in {path}, but there is none below its header: check "
             "whether the program that wrote it finished"
         )
     notes = _list_notes(table)
     if not_ranked:
         listed = name_some(not_ranked)
         notes += (
-            f"{path.name}: {listed} read as facts about the cases, not as algorithms: rename a "
+            f"{path.name}: {listed} taken as properties of the cases, not as algorithms: rename a "
             "column that is an algorithm",
         )
     return ValueTables(keys, _part_cells(path, cells, names), notes)
@@ -128,15 +130,15 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
     columns
         Names of the columns; () for the default.
     """
-    headers = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
+    wanted = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
     besides = (optional("profile"), optional("status"))
     table = read_table(
         path,
-        *([_CASE, needed(name), *besides] for name in (() if headers else _USUAL)),
-        (_CASE, *headers, *besides),
+        *([_CASE, needed(name), *besides] for name in (() if wanted else _USUAL)),
+        (_CASE, *wanted, *besides),
         takes_others=True,
     )
-    names = [column.name for column in headers] or _choose_column(table)
+    names = [column.name for column in wanted] or _choose_column(table)
     values = np.array([_read_values(table, name) for name in names], dtype=np.float64).T
     seen: dict[str, tuple[str, int]] = {}
     for row, cell in zip(table.rows, table.column("case"), strict=True):
@@ -144,12 +146,12 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
         if case_key(case) in seen:
             before = seen[case_key(case)][1]
             raise FormatError(
-                f"expected each case once in {path}, but found {case} in rows {before} and "
-                f"{row.number}: keep the row that counts"
+                f"expected each case once in {path}, but {case} is in rows {before} and "
+                f"{row.number}: keep the right row"
             )
         seen[case_key(case)] = case, row.number
     if not seen:
-        raise FormatError(f"expected a row for each case in {path}, but found none: check the file")
+        raise FormatError(f"expected a row for each case in {path}, found none: check the file")
     profiles, statuses = (
         [str(cell or "") for cell in table.column(name)] if table.has(name) else []
         for name in ("profile", "status")
@@ -166,7 +168,7 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the case names of each row; there is no header. Empty rows are ignored.
+    """Return the case names of each row; there is no header. Empty rows are skipped.
 
     Raises
     ------
@@ -175,7 +177,7 @@ def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
     """
     sheet = next(read_sheets(path, f"Reading {path.name}"), None)
     if sheet is None:
-        raise FormatError(f"expected a table in {path}, but found no sheet: choose another file")
+        raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
     draws = []
     for number, line in enumerate(paced(sheet.rows, f"Reading {path.name}", len(sheet.rows)), 1):
         cells = list(line)
@@ -204,7 +206,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table whose names show that they are no algorithms."""
+    """Return the columns of a wide table that are no algorithms, judged by their names."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 
@@ -218,14 +220,14 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
     if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
-            f"each algorithm, but found {name_some(header) or 'no header'}: rename the columns"
+            f"each algorithm, found {name_some(header) or 'no header'}: rename the columns"
         )
     for name in algorithms:
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
-                f"expected one column {name} in {path}, but found {len(places)} (columns "
-                f"{name_some([str(index + 1) for index in places])}): keep the one that counts"
+                f"expected one column {name} in {path}, found {len(places)} (columns "
+                f"{name_some([str(index + 1) for index in places])}): keep the right one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -260,22 +262,21 @@ def _part_cells(
         values = np.full((len(cases), len(algorithms)), np.nan)
         rows = np.zeros(values.shape, dtype=np.int64)
         for cell in inside:
-            cell_index = cases[cell.case], algorithms[cell.algorithm]
-            if rows[cell_index]:
+            place = cases[cell.case], algorithms[cell.algorithm]
+            if rows[place]:
                 raise FormatError(
                     f"expected one value of {cell.algorithm} for case {names[cell.case]} in "
-                    f"{path}, but found it in rows {rows[cell_index]} and {cell.row}: keep the "
-                    "right one"
+                    f"{path}, found it in rows {rows[place]} and {cell.row}: keep the right one"
                 )
-            rows[cell_index] = cell.row
-            values[cell_index] = cell.value
+            rows[place] = cell.row
+            values[place] = cell.value
         ids = tuple(names[case] for case in cases)
         tables.append(CaseNumbers(task, metric, site, tuple(algorithms), ids, values))
     for name, algorithm in algorithms.items():
         if all(np.isnan(table.values[:, algorithm]).all() for table in tables):
             raise FormatError(
-                f"expected a value of {name} in {path} for one case or more, but found none: add "
-                "its values, or leave the algorithm out"
+                f"expected a value of {name} in {path} for at least one case, found none: add its "
+                "values, or leave the algorithm out"
             )
     return tuple(tables)
 
@@ -290,14 +291,14 @@ def _choose_column(table: Table) -> list[str]:
     if len(others) == 1:
         return [name for name in table.header.places if name != "case"]
     raise FormatError(
-        f"expected a column dsc, value or score in {table.path}, but found "
-        f"{name_some(others) or 'none'}: choose the column to rank by",
+        f"expected a column dsc, value or score in {table.path}, found "
+        f"{name_some(others) or 'none'}: name the column to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, nan where missing; other cells are refused."""
+    """Return a column of finite numbers, nan if missing; a lost value would change a rank."""
     for row in table.rows:
         if row.problem:
             raise FormatError(
@@ -310,8 +311,8 @@ def _read_values(table: Table, name: str) -> list[float]:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
-            f"column {name}, row {row.number} of {table.path}, but found {str(cell).strip()!r}: "
-            "correct it, or leave the cell empty and choose a rule for missing values",
+            f"column {name}, row {row.number} of {table.path}, got {str(cell).strip()!r}: correct "
+            "it, or leave the cell empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
     return values
@@ -326,6 +327,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the name of a {what} in row {number} of {path}, but found {cell!r}: write "
-            "it, or delete the row"
+            f"expected the name of a {what} in row {number} of {path}, got {cell!r}: write it, or "
+            "delete the row"
         ) from None

@@ -1,4 +1,4 @@
-"""Read tables for detection: cases, lesions and predicted boxes in mm."""
+"""Detection tables of other software: cases, lesions and predicted boxes in mm."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import parse_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import Column, Row, Table, needed, optional, read_table
+from napari_mamamia.io.tables.data_rows import Row
+from napari_mamamia.io.tables.headers import Column, needed, optional
+from napari_mamamia.io.tables.table import Table, read_table
 
 _EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
 _IDS: Final = Column(
@@ -26,9 +29,11 @@ _SCORE: Final = Column("score", ("score", "prob", "probability"))
 _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
-_ROWS_NAMED: Final = 5
 _FARTHEST_MM: Final = 1e6
-"""A kilometre from the origin: no patient is beyond it, and volumes would exceed floating point."""
+"""Largest coordinate: a kilometre from the origin. No patient lies beyond it, and volumes would
+exceed
+the range of floats.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,9 @@ class BoxTable:
     """Boxes in the order of their table.
 
     `cases` (n,) is the index of each box's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
-    y1, y2, z1, z2. `scores` and `risks` are nan if the table has no such column. A row that cannot
-    be read has edges of nan and is in `failures`; rows of cases that are not in the list are only
-    in `failures`. `n_repeated` is the number of rows equal to an earlier one.
+    y1, y2, z1, z2. `scores` and `risks` are nan if the table lacks that column. A row that cannot
+    be read has edges of nan and is listed in `failures`; rows of cases that are not in the list are
+    listed there too and have no box. `n_repeated` counts rows equal to an earlier one.
     """
 
     cases: NDArray[np.intp]
@@ -85,7 +90,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
         key = case_key(case_id)
         if key in first_row:
             raise FormatError(
-                f"expected each case once in {path}, but found {case_id} in rows "
+                f"expected each case once in {path}, but {case_id} is in the rows "
                 f"{first_row[key]} and {number}: keep one of them"
             )
         first_row[key] = number
@@ -93,7 +98,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
         centres.append(centre)
     if not ids:
         raise FormatError(
-            f"expected a row for each case in {path}, but found none below its header: list "
+            f"expected a row for each case in {path}, but there is none below its header: list "
             "every case, including those without a lesion"
         )
     return DetectionCases(
@@ -105,8 +110,8 @@ def read_detection_cases(path: Path) -> DetectionCases:
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     """Return the lesions of the reference: case_id, x1, x2, y1, y2, z1, z2, and risk if given.
 
-    The reference must be complete: one invalid row, a repeated lesion or a lesion of a case that is
-    not in the list makes the table invalid. A table with only a header has no lesion.
+    The reference must be complete: one bad row, a repeated lesion or one of an unlisted case
+    refuses the table. A table with only a header has no lesion.
 
     Parameters
     ----------
@@ -118,7 +123,7 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a row is invalid.
+        If the file cannot be read, lacks a column, or a row is bad.
     """
     table = read_table(path, (*_BOXES, _RISK))
     read = _read_boxes(table, cases, False)
@@ -126,8 +131,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
         raise _bad_rows(path, [failure.reason for failure in read.failures])
     if read.n_repeated:
         raise FormatError(
-            f"expected each lesion once in {path}, but found repeated rows ({read.n_repeated}): "
-            "remove them, or the lesions would count twice"
+            f"expected each lesion once in {path}, but {count_of(read.n_repeated, 'row')} "
+            "repeated an earlier one: remove them, or the lesion would count twice"
         )
     return read
 
@@ -136,8 +141,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
 def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
     """Return predicted boxes: the columns of `read_lesions`, and score if they have scores.
 
-    A row that cannot be read affects only itself: it is a failure with its number, and a box with
-    edges of nan and score inf, so that a damaged row is never better than a wrong box.
+    A row that cannot be read affects only itself: it is a failure with its number, and a box whose
+    edges are nan and whose score is inf, so that damage is never better than a wrong box.
 
     Parameters
     ----------
@@ -172,9 +177,9 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
         number, name = line.number, f"row {line.number}"
         try:
             name = parse_id(cells[at])
-            case_index = place_of[case_key(name)]
+            place = place_of[case_key(name)]
         except (ValueError, KeyError) as error:
-            reason = "the case is not in the list of cases, so the row does not count"
+            reason = "the case is not in the list of cases, so it does not count"
             why = reason if isinstance(error, KeyError) else str(error)
             failures.append(CaseFailure(name, f"row {number} of {table.path.name}: {why}"))
             continue
@@ -189,10 +194,10 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
                 continue
             row = unread
         else:
-            key = (case_index, *(-1.0 if math.isnan(value) else value for value in row))
+            key = (place, *(-1.0 if math.isnan(value) else value for value in row))
             n_repeated += key in seen
             seen.add(key)
-        own_cases.append(case_index)
+        own_cases.append(place)
         rows.append(row)
     values = np.array(rows, dtype=np.float64).reshape(-1, 8)
     return BoxTable(
@@ -209,21 +214,21 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
 
 
 def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ...]:
-    """Return edges, score and risk; raise ValueError if they are not a box."""
+    """Return edges, score and risk; raise ValueError if they are not a valid box."""
     missing = next((name for name, value in numbers.items() if math.isnan(value)), None)
     if missing:
-        raise ValueError(f"{missing} must be a number, but is missing")
+        raise ValueError(f"{missing} must be a number, but it is missing")
     far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
     if far:
-        raise ValueError(f"{far} must be a position in mm, but is {numbers[far]:g}")
+        raise ValueError(f"{far} must be a coordinate in mm, got {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(
-                f"{high} must be above {low}, but they are {numbers[high]:g} and {numbers[low]:g}"
+                f"{high} must be above {low}, got {numbers[low]:g} to {numbers[high]:g}"
             )
     risk = numbers.get("risk", math.nan)
     if not 0 <= numbers.get("risk", 0) <= 1:
-        raise ValueError(f"risk must be from 0 to 1, but is {risk:g}")
+        raise ValueError(f"risk must be from 0 to 1, got {risk:g}")
     score = numbers["score"] if has_scores else math.nan
     return (*(numbers[edge] for edge in _EDGES), score, risk)
 
@@ -233,14 +238,10 @@ def _list_notes(table: Table) -> tuple[str, ...]:
 
 
 def _require_whole(row: Row) -> None:
-    """Raise ValueError if a cell is blank but not empty, or cells are shifted or missing."""
+    """Raise ValueError if a cell only looks empty, or cells of a text row are shifted or lost."""
     if row.problem:
         raise ValueError(row.problem)
 
 
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
-    more = f", and {len(reasons) - _ROWS_NAMED} more" if len(reasons) > _ROWS_NAMED else ""
-    return FormatError(
-        f"expected complete rows in {path}, but {'; '.join(reasons[:_ROWS_NAMED])}{more}: correct "
-        "them"
-    )
+    return FormatError(f"expected whole rows in {path}, but {name_some(reasons, 5)}: correct them")
