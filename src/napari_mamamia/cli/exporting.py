@@ -257,7 +257,6 @@ def findings(
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
     n_cases = len({row[0] for row in table.rows})
     print(
-        f"{count_of(len(table.rows), 'row')} of {count_of(n_cases, 'case')}: "
-        f"{out / 'findings.csv'} (.parquet)"
+        f"{count_of(len(table.rows), 'row')} of {count_of(n_cases, 'case')}: {out / 'findings.csv'}"
     )
     finish(table.failures)

@@ -11,7 +11,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.tables.table import (
+from napari_mamamia.io.tables.headers import (
     MOST_TITLES,
     holds_ids,
     is_index_name,

@@ -22,8 +22,8 @@ from napari_mamamia.io.clinical.rows import PARSERS
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import folded
 from napari_mamamia.io.tables.cells import is_missing
+from napari_mamamia.io.tables.headers import MOST_TITLES
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
-from napari_mamamia.io.tables.table import MOST_TITLES
 
 # Proposals for the columns of a table: the user confirms them, they are never used automatically.
 # A column is proposed for its name, its unit and because nearly all its values are read as the

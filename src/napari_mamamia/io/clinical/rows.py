@@ -16,9 +16,9 @@ from napari_mamamia.io.clinical.rules import (
     parse_times,
 )
 from napari_mamamia.io.tables.cells import parse_id
+from napari_mamamia.io.tables.data_rows import Row
 from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Sheet, as_written
-from napari_mamamia.io.tables.table import Row
 from napari_mamamia.io.tables.workbook_writer import Cell
 
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(

@@ -11,8 +11,9 @@ from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import is_missing, parse_id
+from napari_mamamia.io.tables.headers import IDS, Column
 from napari_mamamia.io.tables.spreadsheets import TABLES
-from napari_mamamia.io.tables.table import IDS, Column, read_table
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.io.tables.text_rows import read_text
 
 _COLUMNS: Final = (IDS, Column("sha256", ("sha256", "hash")))

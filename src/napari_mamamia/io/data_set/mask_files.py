@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import name_some, readable_name
 from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
@@ -236,9 +236,8 @@ class _Search:
             self.settle(case_id, [self._shown(path) for path in masks])
         elif files:
             shown = [readable_name(self._shown(path)) for path in files]
-            more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
             self._others[case_id] = (
-                f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
+                f"expected the mask of {case_id}, found {name_some(shown, _NAMED)} with its "
                 "name, in another format or of another kind: convert it to "
                 f"{case_id}.nii.gz, or if it is the mask, rename it to {case_id} with the suffix "
                 "of its format"

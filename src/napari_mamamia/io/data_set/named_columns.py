@@ -17,7 +17,8 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.file_names import alike_ids
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import UNSEEN, is_missing, parse_id, parse_label
-from napari_mamamia.io.tables.table import BadCell, Column, Table, is_id_name, read_table
+from napari_mamamia.io.tables.headers import Column, is_id_name
+from napari_mamamia.io.tables.table import BadCell, Table, read_table
 from napari_mamamia.io.tables.text_rows import read_text
 
 _MOST_DRAWS: Final = 100_000

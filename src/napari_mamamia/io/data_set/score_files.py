@@ -12,15 +12,8 @@ from napari_mamamia.io.clinical.rules import parse_pcr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import (
-    IDS,
-    METRIC_DEFINITION,
-    Column,
-    Table,
-    needed,
-    optional,
-    read_table,
-)
+from napari_mamamia.io.tables.headers import IDS, METRIC_DEFINITION, Column, needed, optional
+from napari_mamamia.io.tables.table import Table, read_table
 
 _DEFINITIONS: Final = 3
 """Most different definitions that are reported: more are notes, not definitions."""

@@ -50,12 +50,12 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     looked: set[Path] = set()
     for number, path in enumerate(files):
         report_progress(number, number + 1, "Reading patient identifiers")
-        for one in (path, *_find_sidecar(path)):
-            if one in looked:
+        for file in (path, *_find_sidecar(path)):
+            if file in looked:
                 continue
-            looked.add(one)
+            looked.add(file)
             try:
-                identifiers.update(dict.fromkeys(_read_identifiers(one)))
+                identifiers.update(dict.fromkeys(_read_identifiers(file)))
             except FormatError as error:
                 if is_refused(error):
                     raise

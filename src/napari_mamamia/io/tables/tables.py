@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +13,10 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.flat_tables import write_flat_table, write_parquet_table
 from napari_mamamia.io.tables.text_rows import read_own_rows
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
@@ -58,26 +56,18 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
     ------
     FormatError
         If `path` has another suffix.
+    MissingExtraError
+        If it is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return _write_parquet(rows, path, overwrite)
-    if suffix in (".csv", ".xlsx"):
-        return write_flat_table(
-            _COLUMNS,
-            map(_list_values, rows),
-            len(rows),
-            path,
-            name="case_scores",
-            overwrite=overwrite,
-        )
-    raise FormatError(
-        f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
-    )
+    cells = [[getattr(row, name) for name in _COLUMNS] for row in rows]
+    if path.suffix.lower() == ".parquet":
+        write_parquet_table(_COLUMNS, cells, path, texts=_TEXTS, overwrite=overwrite)
+    else:
+        write_flat_table(_COLUMNS, cells, len(rows), path, name="case_scores", overwrite=overwrite)
 
 
 @reads("a score table", "score the cases again")
@@ -131,28 +121,6 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """
     text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)
-
-
-def _list_values(row: CaseScore) -> list[str | float]:
-    return [getattr(row, name) for name in _COLUMNS]
-
-
-def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
-    arrow: Any = import_module(
-        "pyarrow"
-    )  # imported here: it takes 0.1 s, which only writing a table should cost
-    columns = {}
-    for n_written, name in enumerate(_COLUMNS):
-        report_progress(n_written, len(_COLUMNS), f"Writing {path.name}")
-        if name in _TEXTS:
-            texts = [str(getattr(row, name)) for row in rows]
-            columns[name] = arrow.array(texts, type=arrow.string())
-        else:
-            numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-            columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
-    with saving(path, overwrite=overwrite) as temporary:
-        import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
-    report_progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
 
 
 def _parse_score(

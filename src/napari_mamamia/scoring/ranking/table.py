@@ -3,7 +3,6 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +17,7 @@ from napari_mamamia.core.choices import (
     RankTies,
 )
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.metrics.registry import METRICS, Better
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
@@ -26,8 +26,6 @@ ALPHA: Final = 0.05
 
 VALUE_METHODS: Final = tuple(one for one in RankMethod if one is not RankMethod.COMPOSITE)
 """Methods that need only the table."""
-
-_SHOWN: Final = 3
 
 
 _LOWER: Final = frozenset(
@@ -262,14 +260,8 @@ def _make_missing_error(table: RankingTable) -> CaseError:
     rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
     return CaseError(
         f"expected a value of each algorithm for each of the {len(table.cases)} cases{where}, but "
-        f"some are missing: {listed(lacking)}; cases such as "
-        f"{listed([table.cases[row] for row in rows])}: complete the table, or choose a rule for "
-        "missing values",
+        f"some are missing: {name_some(lacking, 3)}; cases such as "
+        f"{name_some([table.cases[row] for row in rows], 3)}: complete the table, or choose a "
+        "rule for missing values",
         remedies=(Remedy("missing", ("RULE",)),),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, and the number of further ones."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.names import count_of
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import parse_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import Column, Row, Table, needed, optional, read_table
+from napari_mamamia.io.tables.data_rows import Row
+from napari_mamamia.io.tables.headers import Column, needed, optional
+from napari_mamamia.io.tables.table import Table, read_table
 
 _EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
 _IDS: Final = Column(
@@ -27,7 +29,6 @@ _SCORE: Final = Column("score", ("score", "prob", "probability"))
 _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
-_ROWS_NAMED: Final = 5
 _FARTHEST_MM: Final = 1e6
 """Largest coordinate: a kilometre from the origin. No patient lies beyond it, and volumes would
 exceed
@@ -229,7 +230,4 @@ def _require_whole(row: Row) -> None:
 
 
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
-    more = f", and {len(reasons) - _ROWS_NAMED} more" if len(reasons) > _ROWS_NAMED else ""
-    return FormatError(
-        f"expected whole rows in {path}, but {'; '.join(reasons[:_ROWS_NAMED])}{more}: correct them"
-    )
+    return FormatError(f"expected whole rows in {path}, but {name_some(reasons, 5)}: correct them")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.ranking_tables import (
@@ -24,7 +25,7 @@ from napari_mamamia.features.challenge.io.ranking_tables import (
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
-from napari_mamamia.io.tables.table import spelled
+from napari_mamamia.io.tables.headers import spelled
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -33,7 +34,7 @@ from napari_mamamia.scoring.cohort.policy import count_cases, is_unusable
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
-from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better, listed
+from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
@@ -273,8 +274,8 @@ def _compare_units(table: RankingTable) -> str:
     if outside and words & SHARES and (is_exact or len(outside) < len(ranges)):
         values = ranges[outside[0]]
         raise FormatError(
-            f"expected {table.metric} from 0 to 1, but the values of {listed(outside)} are not "
-            f"({outside[0]}: {values.min():g} to {values.max():g}): if they are percentages, "
+            f"expected {table.metric} from 0 to 1, but the values of {name_some(outside, 3)} are "
+            f"not ({outside[0]}: {values.min():g} to {values.max():g}): if they are percentages, "
             "divide them by 100"
         )
     medians = {name: float(np.median(values)) for name, values in ranges.items()}
@@ -287,8 +288,8 @@ def _compare_units(table: RankingTable) -> str:
         return ""
     metric = f"{table.metric}: " if table.metric else ""
     return (
-        f"{metric}the median of {listed(high)} ({typical[high[0]]:g}) is more than {_OTHER_UNIT} "
-        f"times that of {low} ({typical[low]:g}): check that all have the same unit"
+        f"{metric}the median of {name_some(high, 3)} ({typical[high[0]]:g}) is more than "
+        f"{_OTHER_UNIT} times that of {low} ({typical[low]:g}): check that all have the same unit"
     )
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.names import count_of
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
 from napari_mamamia.features.challenge.services.rank.output import RankSummary
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
-from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule, listed
+from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule
 from napari_mamamia.scoring.report.certainty import few_cases, judge_certainty, show_interval
 from napari_mamamia.scoring.report.text import Answer, number
 
@@ -118,7 +118,8 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
         sure.insert(
             0,
-            f"Undecided: share of resamples of the cases in which each is first: {listed(texts)}.",
+            "Undecided: share of resamples of the cases in which each is first: "
+            f"{name_some(texts, 3)}.",
         )
     if overall is None:
         sure += _say_significance(first)
@@ -162,7 +163,7 @@ def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
             if count
         ]
         if shares:
-            lines.append(f"{text}: {listed(shares)}.")
+            lines.append(f"{text}: {name_some(shares, 3)}.")
     return lines
 
 
@@ -242,7 +243,9 @@ def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tu
         if len(who) == len(names):
             lines.append(f"{', '.join(how)} {verb} nobody apart.")
         else:
-            lines.append(f"{', '.join(how)} {verb} {listed(who)} first: the methods do not agree.")
+            lines.append(
+                f"{', '.join(how)} {verb} {name_some(who, 3)} first: the methods do not agree."
+            )
     if not others and len(methods) > 1:
         verdict = (
             "do not separate the algorithms"
@@ -277,7 +280,7 @@ def _say_changes(one: TableRanking) -> list[str]:
     for change in one.lead_changes:
         share = f"{len(change.cases)} of {len(one.cases)} cases"
         lines.append(
-            f"without {share} ({listed(change.cases)}), {change.challenger} "
+            f"without {share} ({name_some(change.cases, 3)}), {change.challenger} "
             f"draws level with {change.leader} by {change.method.value}."
         )
     return lines
@@ -313,4 +316,4 @@ def _say_sites_left_out(summary: RankSummary) -> list[str]:
     ]
     if not changed:
         return ["Leaving out any one site does not change the first rank."]
-    return [f"Without {listed(changed)}, another algorithm is first over the sites."]
+    return [f"Without {name_some(changed, 3)}, another algorithm is first over the sites."]
