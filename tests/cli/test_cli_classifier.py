@@ -145,9 +145,9 @@ def test_a_table_of_another_country_reads_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--score", "m"), "m is named twice"),
-        (("--score", "y"), "y is named twice"),
-        (("--reader", "m"), "m is named twice"),
+        (("--score", "m"), "but found m twice"),
+        (("--score", "y"), "but found y twice"),
+        (("--reader", "m"), "but found m twice"),
         (("--operating-point", "1.5"), "of 0.001 to 1"),
         (("--operating-point", "nan"), "of 0.001 to 1"),
         (("--partial-above", "1"), "of 0 to 0.999"),
@@ -245,7 +245,7 @@ def test_a_reader_or_point_that_means_nothing_is_refused(responses, more, code, 
 def test_two_models_of_one_name_and_one_without_scores_are_refused(responses):
     done, _ = pcr(responses, responses / "a.csv", f"a={responses / 'b.csv'}")
     assert done.returncode == 1
-    assert "a name of its own" in done.stderr
+    assert "different names" in done.stderr
     (responses / "b.csv").write_text("case_id,pcr\nA,1\nB,0\n")
     done, _ = pcr(responses, responses / "a.csv", responses / "b.csv")
     assert done.returncode == 1

@@ -161,6 +161,10 @@ def cases(world: Path) -> list[str]:
     return ["cases", data_set(world)]
 
 
+def layouts(world: Path) -> list[str]:
+    return ["layouts", "--propose", data_set(world)]
+
+
 def predict(world: Path) -> list[str]:
     return ["predict", data_set(world), *out(world)]
 
@@ -572,6 +576,7 @@ RESUME, OVER, HOME = ("--resume",), ("--overwrite",), ("home",)
 COMMANDS = (
     Way("demo", demo, RESUME, ("out", "home"), is_slow=True, makes_inputs=True),
     Way("cases", cases, out=()),
+    Way("layouts", layouts, out=()),
     Way("predict", predict, RESUME),
     Way("score", score_words, RESUME),
     Way("score", score_with_workers, RESUME, title="workers", is_slow=True),

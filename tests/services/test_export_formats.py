@@ -147,8 +147,8 @@ def test_a_new_format_is_on_the_command_line_and_is_written_and_verified(
     said = printed(COMMANDS, as_json(("export", "--help"), export, ("verify", out)))
     helped, exported, verified, _ = said.split("=====")
     assert "counts" in helped
-    assert "1 mask(s) saved and verified" in exported
-    assert "all as the manifest says" in verified
+    assert "1 mask saved and verified" in exported
+    assert "all match the manifest" in verified
     assert int((out / "counts" / "A_1.txt").read_text()) > 0
     (out / "counts" / "A_1.txt").write_text("many")
     with pytest.raises(AssertionError, match="no number"):
@@ -159,6 +159,6 @@ def test_a_new_format_is_on_the_command_line_and_is_written_and_verified(
 def test_a_new_format_is_on_the_page_export_and_in_the_docs(printed):
     shown, docs = printed(WINDOW + 'print("=====")' + DOCS).split("=====")
     name, text, tip, what = shown.split("|")
-    assert (name, text, tip) == ("export_format_counts", "voxel counts", "counts/ID.txt")
+    assert (name, text, tip) == ("export_count_ofs", "voxel counts", "counts/ID.txt")
     assert "counts/ID.txt of 7 mask(s)" in what
     assert "| `counts` | voxel counts | who counts voxels |" in docs

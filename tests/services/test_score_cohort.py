@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import nibabel as nib
 import numpy as np
@@ -79,7 +80,7 @@ def test_a_missing_prediction_counts_as_an_empty_one_under_clinical(folders):
     assert task1["ranking_score"] == pytest.approx((performance + fairness) / 2, abs=1e-15)
     assert task1["reasons"] == {}
     assert not summary.all_ok
-    text = "  1 case(s) without a prediction file count as empty predictions"
+    text = "  1 case without a prediction file counts as an empty prediction"
     assert text in cohort_lines(summary.model)
 
 
@@ -215,6 +216,13 @@ def test_the_three_tables_hold_the_same_rows(folders):
         assert list(frame.norm_hd) == pytest.approx([row.norm_hd for row in rows], abs=1e-15)
 
 
+def test_without_pyarrow_the_other_two_tables_are_written(folders, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    summary, _ = scored(folders, n_resamples=0)
+    tables = sorted(path.name for path in summary.table.parent.glob("case_scores.*"))
+    assert tables == ["case_scores.csv", "case_scores.xlsx"]
+
+
 def test_no_scored_case_at_all_is_told_and_not_a_crash(folders):
     for path in (folders / "model").iterdir():
         path.write_bytes(b"torn")
@@ -234,7 +242,7 @@ def test_a_label_belongs_to_the_clinical_profile(folders):
     summary, _ = scored(folders, label=2, n_resamples=0)
     assert summary.rows[0].dsc == 1
     assert math.isnan(summary.rows[1].dsc)
-    with pytest.raises(ValueError, match="official-code has its own rule"):
+    with pytest.raises(ValueError, match="official-code, which defines its own foreground"):
         ScoreSettings(OFFICIAL_CODE, label=2)
     with pytest.raises(ValueError, match="background"):
         ScoreSettings(CLINICAL, label=0)

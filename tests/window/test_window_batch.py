@@ -87,7 +87,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     picture(window, "30_batch_form")
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
-    assert "1 case(s) need a look" in ready.batch_page.state.text()
+    assert "1 case needs attention" in ready.batch_page.state.text()
     assert BOTTOM_NAME in window.window.dock_widgets
     assert BOTTOM_NAME not in get_settings().application.plugin_widget_positions
     assert ready.results.isVisible()
@@ -170,7 +170,7 @@ def test_two_models_are_compared_filtered_reviewed_and_tagged(
     control(ready, "batch_add_model")
     line = ready.batch_page.models.lines[1]
     line.folder.setEditText(str(second))
-    ready.batch_page.options.resamples.setValue(20)
+    ready.batch_page.options.fields["n_resamples"].setValue(20)
     picture(window, "36_batch_two_models")
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=120_000)

@@ -1,14 +1,23 @@
 """`open_data_set`: a folder of cases as a table and as records."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from warnings import warn
 
+import numpy as np
+
 from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.cells import is_missing
+from napari_mamamia.io.tables.headers import IDS
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
@@ -21,6 +30,8 @@ from napari_mamamia.services.findings.findings_table import list_findings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from napari_mamamia.library.other_libraries import TorchDataSet
 
 
 _CLINICAL = ("age", "menopausal_status", "breast_density", "tumour_subtype", "pcr", "dataset")
@@ -38,38 +49,38 @@ def open_data_set(
     """Return the data set in a folder: its cases, its clinical table, your workspace for it.
 
     Known layouts: MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, a folder of one case, one
-    4-D file, a DICOM series. The folder is only read; what you make goes to the workspace.
+    4-D file, a DICOM series. The folder is only read; your results are written to the workspace.
 
     Parameters
     ----------
     path
         The folder, or the file.
     workspace
-        The folder of your predictions and refined masks; without it the one that the window and
+        The folder of your predictions and refined masks; by default the one that the window and
         the command line use for this data set.
     columns
-        Which column of the clinical table is which field, such as ``{"age": "age at exam",
-        "breast_density": None}`` (None: the table has none), or a JSON file of that. Without it
+        The column of each field of the clinical table, such as ``{"age": "age at exam",
+        "breast_density": None}`` (None: the table has none), or a JSON file of that. By default
         columns are found by their usual names.
     layout
         The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; without
         it the layout is found.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     DataSet
-        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop gives every case.
+        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop yields every case.
 
     Raises
     ------
     FormatError
-        If no known layout is found, or `columns` do not fit the table.
+        If no known layout is found, or `columns` do not match the table.
     CaseError
         If `workspace` belongs to another data set with the same case ids.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has a wrong type.
 
     Examples
     --------
@@ -85,10 +96,34 @@ def open_data_set(
 
 
 class DataSet:
-    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop gives every case."""
+    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop yields every case."""
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
+
+    @classmethod
+    def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
+        """Return a data set of cases from anywhere, such as `Case.from_files` makes.
+
+        Parameters
+        ----------
+        cases
+            Each with an id of its own.
+        workspace
+            Folder for predictions and refined masks; without it a temporary one.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no case, one is no `Case`, or two share an id.
+        """
+        from napari_mamamia.library.own_files import open_cases
+
+        given = list(cases)
+        for case in given:
+            if not isinstance(case, Case):
+                raise ArgumentError(f"expected cases, got {type(case).__name__}: pass Case objects")
+        return cls(open_cases([case.files for case in given], workspace))
 
     def __repr__(self) -> str:
         layout, root = self.layout, self.root
@@ -101,7 +136,7 @@ class DataSet:
 
     @property
     def opened(self) -> OpenDataSet:
-        """The data set as the services know it."""
+        """The data set as the services use it."""
         return self._opened
 
     @property
@@ -111,13 +146,13 @@ class DataSet:
 
     @property
     def layout(self) -> str:
-        """The folder convention that was recognised, such as "MAMA-MIA"."""
+        """The recognised folder convention, such as "MAMA-MIA"."""
         data_set = self._opened.data_set
         return data_set.layout or str(data_set.kind)
 
     @property
     def root(self) -> Path:
-        """The folder; it is only ever read."""
+        """The folder; it is only read."""
         return self._opened.data_set.root
 
     @property
@@ -127,12 +162,12 @@ class DataSet:
 
     @property
     def clinical(self) -> Path | None:
-        """The clinical table, None where there is none; ``score(..., clinical=...)`` takes it."""
+        """The clinical table, None if there is none; ``score(..., clinical=...)`` accepts it."""
         return self._opened.data_set.clinical
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is unusual about it, in plain sentences."""
+        """Unusual properties of the data set, in sentences."""
         return (*self._opened.clinical_notes, *self._opened.warnings)
 
     @property
@@ -141,19 +176,24 @@ class DataSet:
         return tuple(files.case_id for files in self._opened.data_set.cases)
 
     def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
-        """Return what readers described on page Findings: a row for each lesion.
+        """Return the findings of readers on page Findings: a row for each lesion.
 
         Columns: ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's centre
-        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (of a
-        breast ``assessment@right``), and ``auto``: the answers that nobody touched. What the
-        program fills in is measured anew from the reader's own mask.
+        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (for a
+        breast ``assessment@right``), and ``auto``: the answers that no reader edited. Values that
+        the program fills in are measured again from the reader's own mask.
 
         Parameters
         ----------
         reader
-            Only what this one said.
+            Name of a reader; by default all readers.
         progress
-            Whether a bar shows how far it is.
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each lesion.
 
         Raises
         ------
@@ -173,11 +213,11 @@ class DataSet:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """The cases as a table, made anew: one row each, by case id.
+        """A new table of the cases, one row each, by case id.
 
-        Columns: ``phases`` (how many), ``reference`` (whether there is one), ``predictions`` and
-        ``refined`` (whose, joined by ", "), ``status``, ``problems``, and what the clinical table
-        knows (missing where it does not).
+        Columns: ``phases`` (number), ``reference`` (whether there is one), ``predictions`` and
+        ``refined`` (names, joined by ", "), ``status``, ``problems``, and the fields of the
+        clinical table (missing if it lacks them).
         """
         import pandas as pd
 
@@ -185,6 +225,33 @@ class DataSet:
         index = pd.Index(self.case_ids, name="case_id", dtype=object)
         columns = ("phases", "reference", "predictions", "refined", "status", "problems")
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
+
+    def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
+        """Return the cases for ``torch.utils.data.DataLoader``; each is read when asked for.
+
+        Parameters
+        ----------
+        phases
+            Which phases become channels; without it all, whose number may differ between cases.
+
+        Returns
+        -------
+        TorchDataSet
+            Items are dicts: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)``,
+            ``spacing_mm``, ``case_id``.
+
+        Raises
+        ------
+        MissingExtraError
+            If torch is not installed.
+
+        Examples
+        --------
+        >>> loader = torch.utils.data.DataLoader(data_set.to_torch((0, 1)))  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import TorchDataSet
+
+        return TorchDataSet(self, phases)
 
     def __len__(self) -> int:
         return len(self._opened.data_set.cases)
@@ -195,34 +262,207 @@ class DataSet:
     def __iter__(self) -> Iterator[Case]:
         return (self[case_id] for case_id in self.case_ids)
 
-    def __getitem__(self, case_id: str | int) -> Case:
-        """Return a case by its id, or by its place in the data set's order.
+    @overload
+    def __getitem__(self, case_id: str | int) -> Case: ...
+
+    @overload
+    def __getitem__(self, case_id: slice | list[str] | list[int]) -> "DataSet": ...
+
+    def __getitem__(self, case_id: str | int | slice | list[str] | list[int]) -> "Case | DataSet":
+        """Return a case by its id or place, or the data set of some: ``[:3]``, ``[["A", "B"]]``.
+
+        Parameters
+        ----------
+        case_id
+            An id, a place in the data set's order, a slice of places, or a list of ids or places.
+
+        Parameters
+        ----------
+        case_id
+            The id (ignoring letter case), or the place from 0 on.
+
+        Returns
+        -------
+        Case
+            The case; nothing is read yet.
 
         Raises
         ------
         CaseError
-            If there is none; the message names some that are there.
+            If there is none; the message names some that exist.
+        ArgumentError
+            If it is none of these.
         """
         if isinstance(case_id, str):
             return Case(CaseContext(self._opened, self._find_spelling(case_id)))
+        if isinstance(case_id, slice):
+            return self._select(self.case_ids[case_id])
+        if isinstance(case_id, Iterable):
+            return self._select([self._find_id(each) for each in case_id])
+        return self[self._find_id(case_id)]
+
+    def where(self, **values: Any) -> "DataSet":
+        """Return the data set of the cases whose columns have these values.
+
+        Parameters
+        ----------
+        **values
+            A column of `cases` or of the data set's own table (letter case and blanks do not
+            count) and its value, or a list of values.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such column; the message names those that are there.
+
+        Examples
+        --------
+        >>> data_set.where(field_strength=3, dataset=["DUKE", "NACT"])  # doctest: +SKIP
+        """
+        table = self.columns
+        known = {spell_column(name): name for name in table.columns}
+        chosen = np.ones(len(self), dtype=bool)
+        for name, value in values.items():
+            if spell_column(name) not in known:
+                raise ArgumentError(
+                    f"expected a column of {self.name}, got {name!r}: it has "
+                    f"{name_some([str(column) for column in table.columns], 60)}"
+                )
+            wanted = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
+            cells = table[known[spell_column(name)]]
+            chosen &= np.array([any(_is_value(cell, one) for one in wanted) for cell in cells])
+        return self._select(
+            [name for name, is_in in zip(self.case_ids, chosen, strict=True) if is_in]
+        )
+
+    @property
+    def columns(self) -> "pd.DataFrame":
+        """Everything that tables know of the cases: `cases`, and each column of their tables.
+
+        One row each, by case id; patient, visit and side where the layout tells them.
+        """
+        import pandas as pd
+
+        table = self.cases
+        rows: list[dict[str, object]] = [
+            {
+                "patient": files.patient or files.case_id,
+                "visit": files.visit.name if files.visit else None,
+                "side": files.side or None,
+                "split": files.split or None,
+                **files.columns,
+            }
+            for files in self._opened.data_set.cases
+        ]
+        for row, cells in zip(rows, self._read_clinical_rows(), strict=True):
+            row.update((name, cell) for name, cell in cells.items() if name not in row)
+        own = pd.DataFrame(rows, index=table.index)
+        return table.join(own[[name for name in own.columns if name not in table.columns]])
+
+    def _read_clinical_rows(self) -> list[dict[str, object]]:
+        """Return every cell of the clinical table by column, for each case; {} without a row."""
+        path = self.clinical
+        if path is None:
+            return [{} for _ in self.case_ids]
+        table = read_table(path, (IDS,), takes_others=True)
+        names = table.header.names
+        rows = {
+            case_key(str(case_id)): {
+                name: None if is_missing(cell) else cell
+                for name, cell in zip(names, row.cells, strict=False)
+            }
+            for case_id, row in zip(table.column(IDS.name), table.rows, strict=True)
+        }
+        return [rows.get(case_key(case_id), {}) for case_id in self.case_ids]
+
+    @property
+    def patients(self) -> "tuple[Patient, ...]":
+        """The persons with their visits in order of time; each visit holds its exams.
+
+        Two names that a table says are one person are one `Patient`.
+        """
+        return _list_patients(self)
+
+    def _select(self, case_ids: Sequence[str]) -> "DataSet":
+        data_set = self._opened.data_set
+        cases = tuple(data_set.case(self._find_spelling(case_id)) for case_id in case_ids)
+        return DataSet(replace(self._opened, data_set=replace(data_set, cases=cases)))
+
+    def _find_id(self, case_id: object) -> str:
+        """Return the id of a case by its id or its place."""
+        if isinstance(case_id, str):
+            return self._find_spelling(case_id)
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
             raise ArgumentError(
                 f"expected a case id or a place from 0 on, got {case_id!r}: pass one such as "
                 f"{self.case_ids[0]!r}"
             )
-        if not -len(self) <= case_id < len(self):
+        place = index(case_id)
+        if not -len(self) <= place < len(self):
             raise CaseError(
-                f"expected a place from 0 to {len(self) - 1}, got {case_id}: {self.name} holds "
+                f"expected a place from 0 to {len(self) - 1}, got {place}: {self.name} holds "
                 f"{len(self)} cases"
             )
-        return self[self.case_ids[case_id]]
+        return self.case_ids[place]
 
     def _find_spelling(self, case_id: str) -> str:
-        """Return an id as the data set spells it; letter case does not part cases."""
+        """Return an id as the data set spells it, ignoring letter case."""
         if case_id in self.case_ids:
             return case_id
         spelled = {case_key(name): name for name in self.case_ids}
         return spelled.get(case_key(case_id), case_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PatientVisit:
+    """The exams of one patient at one time.
+
+    `name` is the visit as the data set names it, "" where it names none; `index` its number in time
+    from 0, None where nothing tells the order. `cases` are its exams, one for each side.
+    """
+
+    name: str
+    index: int | None
+    cases: DataSet
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A person with all exams; `names` are several where a table says that they are one person."""
+
+    names: tuple[str, ...]
+    visits: tuple[PatientVisit, ...]
+    cases: DataSet
+
+    @property
+    def name(self) -> str:
+        """The first name."""
+        return self.names[0]
+
+
+def _list_patients(data_set: DataSet) -> tuple[Patient, ...]:
+    """Return the persons of a data set in its order, with their visits in order of time."""
+    persons: dict[str, list[str]] = {}
+    files_of = {files.case_id: files for files in data_set.opened.data_set.cases}
+    for case_id, files in files_of.items():
+        persons.setdefault(files.person_key, []).append(case_id)
+    patients = []
+    for case_ids in persons.values():
+        visits: dict[tuple[str, int | None], list[str]] = {}
+        for case_id in case_ids:
+            visit = files_of[case_id].visit
+            key = ("", None) if visit is None else (visit.name, visit.index)
+            visits.setdefault(key, []).append(case_id)
+        names = dict.fromkeys(files_of[case_id].patient or case_id for case_id in case_ids)
+        ordered = sorted(visits.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0))
+        patients.append(
+            Patient(
+                tuple(names),
+                tuple(PatientVisit(*key, data_set[ids]) for key, ids in ordered),
+                data_set[case_ids],
+            )
+        )
+    return tuple(patients)
 
 
 def _make_row(row: CaseRow) -> dict[str, Any]:
@@ -239,3 +479,16 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
         **clinical,
         "menopausal_status": None if status is None else str(status),
     }
+
+
+def spell_column(name: object) -> str:
+    """Return a column's name as it is compared: lower case, without blanks and signs."""
+    return re.sub(r"[^a-z0-9]+", "", str(name).casefold())
+
+
+def _is_value(cell: object, wanted: object) -> bool:
+    """Whether a cell is a value; numbers are compared as numbers, texts without letter case."""
+    try:
+        return float(cell) == float(wanted)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return str(cell).casefold() == str(wanted).casefold()

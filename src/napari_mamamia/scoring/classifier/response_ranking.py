@@ -1,4 +1,4 @@
-"""Response (pCR) models ranked against each other: stability, Bayes factors, AUCs by DeLong."""
+"""Rank response (pCR) models: stability, Bayes factors, AUCs by DeLong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _WITHOUT_GROUPS: Final = "balanced_accuracy"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedPredictions:
-    """A model's name and what it predicts."""
+    """A model's name and its predictions."""
 
     name: str
     predictions: ResponsePredictions
@@ -42,7 +42,7 @@ class NamedPredictions:
 
 @dataclass(frozen=True, slots=True)
 class RobustGroup:
-    """Who is first under a rule: the best, and all that it is not robustly better than."""
+    """The leading group under a rule: the best, and all that it is not robustly better than."""
 
     rule: BayesRule
     best: str
@@ -51,10 +51,10 @@ class RobustGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseRanking:
-    """The k models that have a ranking score, ranked by it on so many cases that count.
+    """The k models that have a ranking score, ranked on `n_cases` counted cases.
 
-    `factors` are the Bayes factors of that score for each ordered pair; `groups` who is first by
-    each rule. `aucs` compares the models with a probability for every case that has a label; None
+    `factors` are the Bayes factors of that score for each ordered pair; `groups` the leading group
+    by each rule. `aucs` compares the models with a probability for every labelled case; None
     without one.
     """
 
@@ -68,7 +68,7 @@ class ResponseRanking:
     notes: tuple[str, ...] = ()
 
     def factor(self, better: str, other: str) -> BayesFactor | None:
-        """Return the factor of a claim; None without resamples."""
+        """Return the Bayes factor of `better` over `other`; None without resamples."""
         claims = (
             factor for factor in self.factors if (factor.better, factor.other) == (better, other)
         )
@@ -82,25 +82,37 @@ def rank_responses(
     n_resamples: int,
     seed: int,
 ) -> ResponseRanking | None:
-    """Return the ranking of models on the same cases, in the same order; None where none has one.
+    """Return the ranking of models on the same cases, in the same order; None if none has a score.
 
-    All share their resamples of the cases. The ranking score is that of `score_response`; models
-    whose predictions are refused have none. Without `n_resamples` there is no stability and no
-    factor.
+    Models whose predictions are refused have no ranking score.
+
+    Parameters
+    ----------
+    models
+        Names and predictions.
+    groupings, rules
+        The groups of the cases, and the rules of their numbers.
+    n_resamples, seed
+        The models share the resamples of the cases. With 0 resamples there are no stability and no
+        factors.
     """
     weight = rules.weight_of_fairness if groupings else 0.0
     scored = [
         (model, score_response(model.predictions, groupings, rules, weight)) for model in models
     ]
-    ranked = [(one, numbers) for one, numbers in scored if not np.isnan(numbers.ranking_score)]
+    ranked = [
+        (candidate, numbers) for candidate, numbers in scored if not np.isnan(numbers.ranking_score)
+    ]
     if not ranked:
         return None
-    names = tuple(one.name for one, _ in ranked)
+    names = tuple(candidate.name for candidate, _ in ranked)
     scores = np.array([numbers.ranking_score for _, numbers in ranked])
     ranks = rank_scores(scores)
     stable, draws = None, np.empty((0, len(names)))
     if n_resamples:
-        draws = _draw_scores([one for one, _ in ranked], groupings, rules, n_resamples, seed)
+        draws = _draw_scores(
+            [candidate for candidate, _ in ranked], groupings, rules, n_resamples, seed
+        )
         stable = stability_of(ranks, rank_scores(draws))
     return ResponseRanking(
         names,
@@ -135,7 +147,16 @@ def find_groups(
 ) -> tuple[RobustGroup, ...]:
     """Return, for each rule, the best of k scores and all that it is not robustly better than.
 
-    `draws` (B, k) are the scores in each resample. The order of the models decides between equals.
+    `draws` (B, k) are the scores in each resample. Of equal scores the first model's counts.
+
+    Parameters
+    ----------
+    names
+        Names of the k models.
+    scores
+        Ranking scores, (k,).
+    draws
+        Ranking scores in each resample, (B, k).
     """
     best = int(np.argmax(scores))
     groups = []
@@ -166,8 +187,8 @@ def _compare_aucs(
         tuple(case for case, is_known in zip(first.case_ids, has_label.tolist(), strict=True)
               if is_known),
         first.label[has_label],
-        tuple(one.name for one in able),
-        np.stack([one.predictions.score[has_label] for one in able]),
+        tuple(candidate.name for candidate in able),
+        np.stack([candidate.predictions.score[has_label] for candidate in able]),
         (0,) * len(able),
     )  # fmt: skip
     return score_classifiers(cases, ClassifierRules(n_draws=n_resamples, seed=seed)), notes

@@ -10,19 +10,26 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.ranking.table import Merits, comparable
 
 _PLACES: Final = 1 << 17
-"""Places of one step, so that it stays near the core."""
+"""Number of elements per step, so that a step fits the processor's cache."""
 
 _COLUMNS: Final = 16
-"""Resamples of one step at least: fewer are read in strides."""
+"""Smallest number of resamples per step: fewer would be read in strides."""
 
 
 def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the p-value of "row better than column" of each resample, (b, m, m); nan on the lines.
+    """Return the p-value of "row better than column" of each resample, (b, m, m); diagonal nan.
 
     `weights` (b, n): how often each case counts, each copy as a case of its own. Differences of 0
     are dropped, ties share mean ranks; normal approximation with corrections for ties and
     continuity, as R's wilcox.test(paired=TRUE, exact=FALSE); without a difference p is 1. A value
     of -inf, worse than all by rule, makes the largest difference.
+
+    Parameters
+    ----------
+    merits
+        The table ready for ranking.
+    weights
+        How often each case counts, (b, n).
     """
     values, n_draws = merits.values, len(weights)
     m = values.shape[1]
@@ -58,7 +65,7 @@ def _test_pair(
     if not order.size:
         return ones, ones
     in_order, is_positive = weights[order], apart[order] > 0
-    size = size[order]  # of these alone; two infinite ones are equal
+    size = size[order]  # for these only; two infinite values are equal
     starts = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
     positive = np.where(is_positive[:, None], in_order, 0.0)
     if starts.size < order.size:
@@ -85,6 +92,15 @@ def significant_wins(
     """Return the share of the others that each algorithm beats significantly, (b, m).
 
     `p_values` as of `better_p_values`. Holm corrects over all ordered pairs of a resample.
+
+    Parameters
+    ----------
+    p_values
+        P-values (b, m, m) of `better_p_values`.
+    alpha
+        Significance level.
+    is_holm
+        Whether to correct by Holm.
     """
     n_draws, m, _ = p_values.shape
     if m < 2:

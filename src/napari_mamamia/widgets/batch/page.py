@@ -1,19 +1,13 @@
-"""Page Batch: score whole folders of masks, with case count, rate and time left."""
+"""Page Batch: score whole folders of masks, with case count, rate and remaining time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Qt, QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import (
-    QComboBox,
-    QFileDialog,
-    QLineEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
@@ -24,7 +18,7 @@ from napari_mamamia.services.score.clinical_summary import ClinicalSummary
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.batch.models import ModelsField
-from napari_mamamia.widgets.batch.options import BatchOptions, name_of
+from napari_mamamia.widgets.batch.options import NAMES, BatchOptions, name_of
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -35,14 +29,15 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
-# Page Batch, under the clinical table: what it knows, and columns to confirm.
+# The coverage of the clinical table on page Batch, and columns to confirm.
 
 
 class BatchClinical(QWidget):
-    """`confirmed` says that the user took the proposed columns, which are in `columns` then."""
+    """`confirmed` is emitted when the user accepts the proposed columns, then in `columns`."""
 
     confirmed = Signal()
 
@@ -50,13 +45,15 @@ class BatchClinical(QWidget):
         super().__init__()
         self.columns: ColumnChoice = BY_NAME
         self._answer: ColumnChoice | None = None
-        self.coverage = label("batch_coverage", tip=tr("Of how many cases the table knows what"))
-        self.question = label("batch_columns", tip=tr("Columns that may be meant, and why"))
+        self.coverage = label(
+            "batch_coverage", tip=tr("Number of cases with a value in each field of the table.")
+        )
+        self.question = label("batch_columns", tip=tr("Proposed columns, and why."))
         set_level(self.question, "warning")
         self.confirm = button(
             "batch_confirm_columns",
             tr("Use these columns"),
-            tr("Takes the columns above for this table; nothing of them is used before"),
+            tr("Uses the columns above for this table. They are not used before."),
             self._confirm_columns,
         )
         layout = QVBoxLayout(self)
@@ -66,12 +63,12 @@ class BatchClinical(QWidget):
         self.forget()
 
     def forget(self) -> None:
-        """Show nothing, and take columns by their names: another table was chosen."""
+        """Clear the texts and find columns by their names: another table was chosen."""
         self.columns = BY_NAME
         self.show_look(ClinicalSummary(""))
 
     def show_look(self, look: ClinicalSummary) -> None:
-        """Show what a table holds, and the question with its button where there is one."""
+        """Show the contents of a table, and the question with its button if there is one."""
         self._answer = look.answer
         self.coverage.setText(look.text)
         self.coverage.setVisible(bool(look.text))
@@ -89,20 +86,60 @@ class BatchClinical(QWidget):
 
 
 _STEPS: Final = 1000
-_TAKEN: Final = tr("This folder holds files already. Choose another one, or:")
+_TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
-    "clinical": tr("Distances in mm (HD95); what cannot be computed stays empty."),
-    "official-code": tr("What the challenge's published scripts compute, with their quirks."),
-    "paper": tr("The equations as the challenge's paper prints them."),
+    "clinical": tr("Distances in mm (HD95); undefined numbers stay empty."),
+    "official-code": tr("The definitions of the challenge's published scripts, with their quirks."),
+    "paper": tr("The equations as printed in the challenge's paper."),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """What the page asks for; `place` None is this program without a time limit.
+class BatchFolders:
+    """Reference, clinical table, profile and output folder of a batch."""
 
-    `case_list` is the file of the cases that count, None for all that have a reference.
+    reference: Path | None = option(
+        None,
+        tr("Reference"),
+        "batch_reference",
+        tr("Folder of reference masks, ID.nii.gz."),
+        browse=Browse("batch_choose_reference", tr("Choose a folder"), tr("Choose a folder")),
+    )
+    clinical: Path | None = option(
+        None,
+        tr("Clinical"),
+        "batch_clinical",
+        tr("Table with age, menopausal status and breast density, for fairness (optional)."),
+        placeholder=tr("none: fairness stays undefined"),
+        browse=Browse(
+            "batch_choose_clinical",
+            tr("Choose a table (.xlsx, .ods, .csv)"),
+            tr("Choose the clinical table"),
+            tr("Tables (*.xlsx *.ods *.csv)"),
+        ),
+    )
+    profile: Profile = option(
+        PROFILES[0],
+        tr("Profile"),
+        "batch_profile",
+        tr("Definitions of all numbers."),
+        choices=tuple((profile, profile.name, "") for profile in PROFILES),
+    )
+    out: Path | None = option(
+        None,
+        tr("Results to"),
+        "batch_out",
+        tr("Folder for tables, summary and report."),
+        browse=Browse("batch_choose_out", tr("Choose a folder"), tr("Choose a folder")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """A request of the page; `place` None means in this program without a time limit.
+
+    `case_list` is the file of the cases that count, None for all with a reference.
     """
 
     reference: Path
@@ -116,7 +153,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """What the open data set fills in: folders of masks by title, and where scores go."""
+    """Initial values from the open data set: folders of masks by title, and the output folder."""
 
     reference: Path | None
     predictions: tuple[tuple[str, Path], ...]
@@ -125,7 +162,7 @@ class BatchDefaults:
 
 
 class BatchPage(QWidget):
-    """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
+    """The page; `start_wanted` carries a `BatchRequest`, the other signals report clicks."""
 
     start_wanted = Signal(object)
     table_changed = Signal()
@@ -145,7 +182,8 @@ class BatchPage(QWidget):
         form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
-        # The form gives way on a low screen: Start, and what it asks and says, stay in sight.
+        # The form scrolls on a low screen, so that Start, its questions and messages stay
+        # visible.
         layout.addWidget(form, stretch=1)
         for part in (self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)
@@ -158,7 +196,7 @@ class BatchPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_defaults(self, defaults: BatchDefaults) -> None:
-        """Fill the form from the data set that was opened, and offer its folders of masks."""
+        """Fill the form from the opened data set, and offer its folders of masks."""
         self._scores = defaults.scores
         self.reference.setText(str(defaults.reference or ""))
         self.clinical.setText(str(defaults.clinical or ""))
@@ -167,17 +205,16 @@ class BatchPage(QWidget):
     def show_predictions(
         self, predictions: Sequence[tuple[str, Path]], *, keep: bool = True
     ) -> None:
-        """Offer folders of masks; with `keep`, what is in the fields stays."""
+        """Offer folders of masks; with `keep`, non-empty fields keep their text."""
         self.models.offer(predictions, keep=keep)
 
     @property
     def table(self) -> Path | None:
-        """The clinical table that the form names."""
-        text = self.clinical.text().strip()
-        return Path(text).expanduser() if text else None
+        """The clinical table named in the form."""
+        return self.form.settings().clinical
 
     def set_running(self, running: bool) -> None:
-        """Show Cancel and the progress in place of Start."""
+        """Show Cancel and the progress instead of Start."""
         self.start.setEnabled(not running)
         self.cancel.setVisible(running)
         self.progress.setVisible(running)
@@ -186,7 +223,7 @@ class BatchPage(QWidget):
             self.say(tr("Looking for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
-        """Show how far the run is, and in words."""
+        """Show the progress of the run, as a bar and in words."""
         self.progress.setValue(round(fraction * _STEPS))
         self.say(text)
 
@@ -196,11 +233,11 @@ class BatchPage(QWidget):
         set_level(self.state, level)
 
     def show_taken(self, taken: bool) -> None:
-        """Offer what to do with an output folder that holds something."""
+        """Show or hide the question on an output folder that holds files."""
         self.taken.setVisible(taken)
 
     def show_end(self, text: str, folder: Path | None, report: Path | None) -> None:
-        """Show what a run found and where it lies; `report` only where one was written."""
+        """Show the results of a run and their folder; `report` is None if none was written."""
         self._folder, self._report = folder, report
         self.result.setText(text)
         self.end.setVisible(folder is not None)
@@ -214,60 +251,45 @@ class BatchPage(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_form(self) -> QWidget:
-        self.reference = self._make_field(
-            "batch_reference", tr("Folder of reference masks, ID.nii.gz")
-        )
+        self.form = Form(BatchFolders, NAMES)
+        fields, rows = self.form.fields, self.form.rows
+        self.reference, self.clinical = fields["reference"], fields["clinical"]
+        self.profile, self.out = fields["profile"], fields["out"]
         self.models = ModelsField()
         self.models.changed.connect(self._offer_out)
-        self.clinical = self._make_field(
-            "batch_clinical",
-            tr("Table with age, menopause and density, for fairness; may be empty"),
-        )
-        self.clinical.setPlaceholderText(tr("none: fairness stays unknown"))
         self.clinical_summary = BatchClinical()
         self.clinical.textChanged.connect(self._take_table)
         self.clinical_summary.confirmed.connect(self.table_changed)
-        self.profile: QComboBox = named(
-            QComboBox(), "batch_profile", tr("Which definitions the numbers follow")
-        )
-        for profile in PROFILES:
-            self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
-        self.profile_text = label("batch_profile_text", tip=tr("What this profile means"))
-        self.out = self._make_field("batch_out", tr("Folder for tables, summary and report"))
+        self.profile_text = label("batch_profile_text", tip=tr("Meaning of this profile."))
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         self.options = BatchOptions()
-        choose = self._make_choose_button
         return column(
             heading(tr("Score folders of masks")),
-            row(
-                name_of(tr("Reference")),
-                self.reference,
-                choose("reference", self.reference.setText),
-            ),
+            rows["reference"],
             row(name_of(tr("Model")), name_of(tr("Its masks")), 1),
             self.models,
-            row(name_of(tr("Clinical")), self.clinical, self._choose_table()),
+            rows["clinical"],
             self.clinical_summary,
-            row(name_of(tr("Profile")), self.profile, 1),
+            rows["profile"],
             self.profile_text,
-            row(name_of(tr("Results to")), self.out, choose("out", self.out.setText)),
+            rows["out"],
             self.options,
         )
 
     def _make_taken(self) -> QWidget:
-        self.taken_text = label("batch_taken_text", _TAKEN, tr("What stands in the way"))
+        self.taken_text = label("batch_taken_text", _TAKEN, tr("What prevents the start."))
         set_level(self.taken_text, "warning")
         self.resume = button(
             "batch_resume",
-            tr("Go on with it"),
-            tr("Continues an earlier run with the same folders and profile"),
+            tr("Continue"),
+            tr("Continues an earlier run with the same folders and profile."),
             lambda: self._request_start(Existing.RESUME),
         )
         self.replace = button(
             "batch_replace",
-            tr("Replace its files"),
-            tr("Files of the same names are replaced; others stay"),
+            tr("Overwrite"),
+            tr("Files with the same names are overwritten; others stay."),
             lambda: self._request_start(Existing.OVERWRITE),
         )
         self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
@@ -277,95 +299,68 @@ class BatchPage(QWidget):
         self.start = button(
             "batch_start",
             tr("Start"),
-            tr("Scores every case; a broken file costs one row, not the run"),
+            tr("Scores every case. A broken file costs one row, not the run."),
             lambda: self._request_start(None),
             primary=True,
         )
         self.cancel = button(
             "batch_cancel",
             tr("Cancel"),
-            tr("Stops the run; it can go on later"),
+            tr("Stops the run; it can be continued later."),
             self.cancel_wanted.emit,
         )
         self.log = tool_button(
-            "batch_log", tr("Log"), tr("Shows what the plugin did and said"), self.log_wanted.emit
+            "batch_log", tr("Log"), tr("Shows the log of the plugin."), self.log_wanted.emit
         )
         self.leaderboard = tool_button(
             "batch_leaderboard",
             tr("Leaderboard"),
-            tr("Shows the teams of a ranking and each case of each team below the image"),
+            tr("Shows the teams of a ranking and their cases below the image."),
             self.leaderboard_wanted.emit,
         )
         for tool in (self.log, self.leaderboard):
             tool.setProperty("framed", True)
         self.progress: ProgressBar = named(
-            ProgressBar(), "batch_progress", tr("How far the run is")
+            ProgressBar(), "batch_progress", tr("Progress of the run.")
         )
         self.progress.setRange(0, _STEPS)
         self.progress.setFixedHeight(8)
-        self.state = label("batch_state", tip=tr("What the run does now, or how it ended"))
+        self.state = label("batch_state", tip=tr("Current step of the run, or its result."))
         buttons = row(self.start, self.cancel, self.leaderboard, self.log)
         buttons.layout().setStretch(0, 1)
         return column(buttons, self.progress, self.state)
 
     def _make_end(self) -> QWidget:
-        self.result = label("batch_result", tip=tr("What the last run found"))
+        self.result = label("batch_result", tip=tr("Results of the last run."))
         self.open_report = button(
             "batch_report",
             tr("Open report"),
-            tr("Opens report.html in the browser"),
+            tr("Opens report.html in the browser."),
             self.show_report,
         )
         self.open_folder = button(
-            "batch_folder", tr("Open folder"), tr("Shows tables and summary"), self._open_folder
+            "batch_folder",
+            tr("Open folder"),
+            tr("Opens the folder with tables and summary."),
+            self._open_folder,
         )
         self.show_table = button(
             "batch_table",
             tr("Show table"),
-            tr("Shows the cases, worst first, below the image"),
+            tr("Shows the cases, worst first, below the image."),
             self.table_wanted.emit,
         )
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
         return self.end
 
-    def _make_field(self, name: str, tip: str) -> QLineEdit:
-        field: QLineEdit = named(QLineEdit(), name, tip)
-        field.textChanged.connect(lambda text: field.setToolTip(f"{tip}\n{text}".strip()))
-        return field
-
-    def _make_choose_button(self, name: str, take: Callable[[str], object]) -> QWidget:
-        def browse() -> None:
-            chosen = QFileDialog.getExistingDirectory(self, tr("Choose a folder"), self._start_at())
-            if chosen:
-                take(chosen)
-
-        return _make_small_button(f"batch_choose_{name}", tr("Choose a folder"), browse)
-
-    def _choose_table(self) -> QWidget:
-        def browse() -> None:
-            chosen, _ = QFileDialog.getOpenFileName(
-                self,
-                tr("Choose the clinical table"),
-                self._start_at(),
-                tr("Tables (*.xlsx *.ods *.csv)"),
-            )
-            if chosen:
-                self.clinical.setText(chosen)
-
-        return _make_small_button(
-            "batch_choose_clinical", tr("Choose a table (.xlsx, .ods, .csv)"), browse
-        )
-
-    def _start_at(self) -> str:
-        return self.reference.text() or str(Path.home())
-
     def _describe_profile(self) -> None:
-        profile: Profile = self.profile.currentData()
+        profile = self.form.settings().profile
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
         """Name the output folder after the model, unless the user named one."""
-        self.models.start_at = self._start_at()
+        start_at = self.reference.text() or str(Path.home())
+        self.models.start_at = self.form.start_at = start_at
         if self._scores is None or self.out.text() not in ("", self._offered_out):
             return
         models = self.models.models()
@@ -376,32 +371,46 @@ class BatchPage(QWidget):
         self.out.setText(self._offered_out)
 
     def _request_start(self, existing: Existing | None) -> None:
-        models = self.models.models()
-        fields = {
-            "reference folder": self.reference.text().strip(),
-            "prediction folder": "there" if models else "",
-            "folder for the results": self.out.text().strip(),
-        }
-        empty = [name for name, text in fields.items() if not text]
-        if empty or self.options.problem():
-            choose = tr("Choose the {names} first.", names=" and the ".join(empty))
-            self.say(choose if empty else self.options.problem(), "warning")
+        models, chosen, options = (
+            self.models.models(),
+            self.form.settings(),
+            self.options.settings(),
+        )
+        if chosen.reference is None or chosen.out is None or not models:
+            needed = {
+                "reference folder": chosen.reference,
+                "prediction folder": models,
+                "folder for the results": chosen.out,
+            }
+            empty = " and the ".join(name for name, value in needed.items() if not value)
+            self.say(tr("Choose the {names} first.", names=empty), "warning")
+            return
+        if self.options.problem():
+            self.say(self.options.problem(), "warning")
             return
         try:
-            settings = self._read_settings()
-        except ValueError as error:  # a rule that the profile has no worst value for
+            settings = ScoreSettings(
+                profile=chosen.profile,
+                clinical=chosen.clinical,
+                columns=self.clinical_summary.columns,
+                n_resamples=options.n_resamples,
+                seed=options.seed,
+                minimum_group=options.minimum_group,
+                unusable=options.unusable,
+            )
+        except ValueError as error:  # a rule that needs a worst value, which the profile lacks
             self.say(tr("Nothing was started: {error}", error=error), "warning")
             return
         self.show_taken(False)
         self.start_wanted.emit(
             BatchRequest(
-                Path(fields["reference folder"]).expanduser(),
+                chosen.reference,
                 models,
-                Path(fields["folder for the results"]).expanduser(),
+                chosen.out,
                 settings,
-                self.options.place_of_work(),
-                existing or self.options.chosen_existing,
-                self.options.case_list,
+                options.place,
+                existing or options.existing,
+                options.case_list,
             )
         )
 
@@ -409,23 +418,6 @@ class BatchPage(QWidget):
         self.clinical_summary.forget()
         self.table_changed.emit()
 
-    def _read_settings(self) -> ScoreSettings:
-        return ScoreSettings(
-            profile=self.profile.currentData(),
-            clinical=self.table,
-            columns=self.clinical_summary.columns,
-            n_resamples=self.options.resamples.value(),
-            seed=self.options.seed.value(),
-            minimum_group=self.options.least.value(),
-            unusable=self.options.unusable_rule,
-        )
-
     def _open_folder(self) -> None:
         if self._folder is not None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
-
-
-def _make_small_button(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
-    small_button = tool_button(name, "…", tip, browse)
-    small_button.setProperty("framed", True)
-    return small_button

@@ -1,4 +1,4 @@
-"""Page Report: what is written of the open case or of all, where, and what is still open in it."""
+"""Page Report: the cases, formats and folder of a report, and what it still lacks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 from qtpy.QtCore import QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
+from qtpy.QtWidgets import QComboBox, QLabel
 
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
@@ -18,22 +18,76 @@ from napari_mamamia.widgets.controls.controls import (
     named,
     row,
     set_level,
-    tool_button,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page import Page
-from napari_mamamia.widgets.controls.targets import CheckBox
 
-_MAKERS: Final = {
-    SegmentMaker.FROM_PROVENANCE: tr("as their records say"),
-    SegmentMaker.MANUAL: tr("by hand"),
-    SegmentMaker.SEMIAUTOMATIC: tr("by hand, with tools"),
-    SegmentMaker.AUTOMATIC: tr("by a model"),
-}
+_MAKERS: Final = (
+    (SegmentMaker.FROM_PROVENANCE, tr("as recorded"), ""),
+    (SegmentMaker.MANUAL, tr("manually"), ""),
+    (SegmentMaker.SEMIAUTOMATIC, tr("semi-automatically"), ""),
+    (SegmentMaker.AUTOMATIC, tr("by a model"), ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Formats and folders of a report."""
+
+    pdf: bool = option(
+        False,
+        "",
+        "report_pdf",
+        tr("Writes each page as PDF too, to print or to send."),
+        text=tr("PDF, A4"),
+    )
+    dicom: bool = option(
+        False,
+        "",
+        "report_dicom",
+        tr(
+            "Writes a structured report (TID 1500), segmentation and key images, for cases "
+            "from DICOM."
+        ),
+        text=tr("DICOM SR, SEG and key images"),
+    )
+    study: Path | None = option(
+        None,
+        tr("Study"),
+        "report_study",
+        tr("DICOM folder that the case was imported from."),
+        placeholder=tr("DICOM folder of the case"),
+        browse=Browse("report_study_browse", tr("Choose the DICOM folder"), tr("DICOM study")),
+    )
+    maker: SegmentMaker = option(
+        SegmentMaker.FROM_PROVENANCE,
+        tr("Masks were made"),
+        "report_maker",
+        tr("How masks without a record were made, as DICOM requires."),
+        choices=_MAKERS,
+    )
+    identified: bool = option(
+        False,
+        "",
+        "report_identified",
+        tr(
+            "Keeps the name and UIDs of the study; otherwise the case id replaces the "
+            "patient's name."
+        ),
+        text=tr("with the patient's name, for your PACS"),
+    )
+    parent: Path | None = option(
+        None,
+        tr("To"),
+        "report_out",
+        tr("Folder for the reports; each report gets a new folder in it, and nothing is replaced."),
+        browse=Browse("report_browse", tr("Choose another folder"), tr("Report to")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """What is asked for: of all cases or of the open one, into a new folder below `parent`."""
+    """A request for reports of all cases or the open one, in a new folder below `parent`."""
 
     is_of_all: bool
     extras: ReportExtras
@@ -41,7 +95,7 @@ class ReportRequest:
 
 
 class ReportPage(Page):
-    """`report_wanted` carries a `ReportRequest`."""
+    """The page; `report_wanted` carries a `ReportRequest`."""
 
     report_wanted = Signal(object)
 
@@ -50,79 +104,46 @@ class ReportPage(Page):
         self._is_running = self._is_dicom = self._is_own_parent = False
         self._n_cases = 0
         self._result: Path | None = None
-        self.mask = label("report_mask", tip=tr("Which mask the report measures"))
-        self.gaps = label("report_gaps", tip=tr("What the findings lack, or where they contradict"))
+        self.mask = label("report_mask", tip=tr("Which mask the report measures."))
+        self.gaps = label(
+            "report_gaps", tip=tr("Missing answers and contradictions in the findings.")
+        )
         set_level(self.gaps, "warning")
         self.cases: QComboBox = named(
             QComboBox(),
             "report_cases",
-            tr("One page of the open case, or one of each case and a table of all numbers"),
+            tr(
+                "Writes one page for the open case, or a page for each case with a table of all "
+                "numbers."
+            ),
         )
         self.cases.addItem(tr("The open case"))
         self.cases.currentIndexChanged.connect(lambda _at: self._follow_choice())
-        self.pdf: CheckBox = named(
-            CheckBox(tr("PDF, A4")), "report_pdf", tr("Each page as PDF too, to print or to send")
-        )
-        self.dicom: CheckBox = named(
-            CheckBox(tr("DICOM SR, SEG and key images")),
-            "report_dicom",
-            tr("Structured report (TID 1500), segmentation and key images, for cases from DICOM"),
-        )
-        self.dicom.toggled.connect(lambda _on: self._follow_choice())
-        self.study: QLineEdit = named(
-            QLineEdit(), "report_study", tr("DICOM folder that the case was imported from")
-        )
-        self.study.setPlaceholderText(tr("DICOM folder of the case"))
-        self.study.textChanged.connect(lambda _text: self._follow_choice())
-        browse_study = button(
-            "report_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
-        )
-        self._study_row = row(QLabel(tr("Study")), self.study, browse_study)
-        self.maker: QComboBox = named(
-            QComboBox(),
-            "report_maker",
-            tr("How a mask was made: DICOM asks, and a mask from elsewhere may not say"),
-        )
-        for maker, words in _MAKERS.items():
-            self.maker.addItem(words, maker)
-        self._maker_row = row(QLabel(tr("Masks were made")), self.maker, 1)
-        self.identified: CheckBox = named(
-            CheckBox(tr("with the patient's name, for your PACS")),
-            "report_identified",
-            tr("Keeps name and UIDs of the study; without it the case id stands for the patient"),
-        )
-        self.parent_folder: QLineEdit = named(
-            QLineEdit(),
-            "report_out",
-            tr("Each report gets a new folder in this one: nothing is replaced"),
-        )
-        self.parent_folder.textEdited.connect(self._take_own_parent)
-        self.parent_folder.textChanged.connect(lambda _text: self._follow_choice())
-        browse = tool_button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
-        browse.setProperty("framed", True)
-        self.problem = label("report_problem", tip=tr("Why nothing can be written yet"))
+        self.form = Form(ReportOptions)
+        self.fields = self.form.fields
+        self.form.changed.connect(self._follow_choice)
+        self.fields["parent"].textEdited.connect(self._take_own_parent)
+        self.problem = label("report_problem", tip=tr("Why no report can be written yet."))
         set_level(self.problem, "warning")
         self.start = button(
             "report_start",
             tr("Write the report"),
-            tr("Saves your mask and findings, and writes the report for research use"),
+            tr("Saves your mask and findings, and writes the report for research use."),
             self._request_report,
             primary=True,
         )
-        self.result = label("report_result", tip=tr("What was written last"))
+        self.result = label("report_result", tip=tr("Result of the last report."))
         self.open_page = button(
-            "report_open", tr("Open the report"), tr("Shows it in the browser"), self._open_result
+            "report_open",
+            tr("Open the report"),
+            tr("Shows the report in the browser."),
+            self._open_result,
         )
         self.add_form(
             row(QLabel(tr("Of")), self.cases, 1),
             self.mask,
             self.gaps,
-            self.pdf,
-            self.dicom,
-            self._study_row,
-            self._maker_row,
-            self.identified,
-            row(QLabel(tr("To")), self.parent_folder, browse),
+            *self.form.rows.values(),
         )
         for part in (self.problem, self.start):
             self.body.addWidget(part)
@@ -134,29 +155,29 @@ class ReportPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_case(self, mask: str, gaps: str) -> None:
-        """Say which mask the open case is reported with, and what its findings lack."""
+        """Show which mask the report of the open case uses, and what its findings lack."""
         self.mask.setText(mask)
         self.gaps.setText(gaps)
         self._follow_choice()
 
     def show_data_set(self, n_cases: int, parent: Path, *, is_dicom: bool) -> None:
-        """Offer the cases of a data set; a folder of the reader's own stays."""
+        """Offer the cases of a data set; a folder that the reader chose is kept."""
         self._n_cases, self._is_dicom = n_cases, is_dicom
         while self.cases.count() > 1:
             self.cases.removeItem(1)
         if n_cases > 1:
             self.cases.addItem(tr_n("{n} case", "All {n} cases, with a table", n_cases))
         if not self._is_own_parent:
-            self.parent_folder.setText(str(parent))
+            self.fields["parent"].setText(str(parent))
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, where there is one."""
+        """Fill in the DICOM study that the cases were imported from, if there is one."""
         if folder is not None:
-            self.study.setText(str(folder))
+            self.fields["study"].setText(str(folder))
 
     def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
-        """Show what was written; `path` is what the button opens, None for nothing."""
+        """Show the result; the button opens `path`, None for no button."""
         set_level(self.result, level)
         self.result.setText(text)
         self._result = path
@@ -164,7 +185,7 @@ class ReportPage(Page):
         self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
-        """Keep the button from being pressed twice."""
+        """Disable the button while a report is written."""
         self._is_running = running
         self._follow_choice()
 
@@ -175,21 +196,21 @@ class ReportPage(Page):
         return int(self.cases.currentIndex()) == 1
 
     def _follow_choice(self) -> None:
-        """Show what the choice needs, and whether a report can be written."""
-        is_dicom = bool(self.dicom.isChecked())
+        """Show the fields that the choice needs, and whether a report can be written."""
+        is_dicom, rows = self.fields["dicom"].isChecked(), self.form.rows
         for part in (self.mask, self.gaps):
             part.setVisible(bool(part.text()) and not self._is_of_all)
-        self._study_row.setVisible(is_dicom and not self._is_dicom)
-        self._maker_row.setVisible(is_dicom)
-        self.identified.setVisible(is_dicom)
-        problem = ""
-        if is_dicom and not self._is_dicom and not self.study.text().strip():
+        rows["study"].setVisible(is_dicom and not self._is_dicom)
+        rows["maker"].setVisible(is_dicom)
+        rows["identified"].setVisible(is_dicom)
+        chosen, problem = self.form.settings(), ""
+        if is_dicom and not self._is_dicom and chosen.study is None:
             problem = tr(
-                "A DICOM report refers to DICOM images, but this case is not: choose its study, "
+                "DICOM reports refer to DICOM images, but this case has none: choose its study, "
                 "or leave DICOM out."
             )
-        elif not self.parent_folder.text().strip():
-            problem = tr("Choose a folder to write to.")
+        elif chosen.parent is None:
+            problem = tr("Choose a folder for the report.")
         self.problem.setText(problem)
         self.problem.setVisible(bool(problem))
         self.start.setEnabled(not problem and not self._is_running)
@@ -197,29 +218,15 @@ class ReportPage(Page):
     def _take_own_parent(self, _text: str) -> None:
         self._is_own_parent = True
 
-    def _browse_parent(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("Report to"), self.parent_folder.text())
-        if chosen:
-            self._is_own_parent = True
-            self.parent_folder.setText(chosen)
-
-    def _browse_study(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("DICOM study"), self.study.text())
-        if chosen:
-            self.study.setText(chosen)
-
     def _request_report(self) -> None:
-        dicom = None
-        if self.dicom.isChecked():
-            dicom = DicomChoice(
-                None if self._is_dicom else Path(self.study.text().strip()),
-                bool(self.identified.isChecked()),
-                SegmentMaker(self.maker.currentData()),
-                n_cases=self._n_cases if self._is_of_all else 1,
-            )
-        extras = ReportExtras(bool(self.pdf.isChecked()), dicom)
-        parent = Path(self.parent_folder.text().strip())
-        self.report_wanted.emit(ReportRequest(self._is_of_all, extras, parent))
+        chosen, dicom = self.form.settings(), None
+        if chosen.parent is None:
+            return
+        if chosen.dicom:
+            n_cases = self._n_cases if self._is_of_all else 1
+            dicom = DicomChoice(chosen.study, chosen.identified, chosen.maker, n_cases=n_cases)
+        extras = ReportExtras(chosen.pdf, dicom)
+        self.report_wanted.emit(ReportRequest(self._is_of_all, extras, chosen.parent))
 
     def _open_result(self) -> None:
         if self._result is not None:

@@ -1,4 +1,4 @@
-"""What a site may say of its cases without showing one, and sites pooled with random effects."""
+"""Aggregates that a site may share without revealing a case, and their random-effects pooling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALLEST_GROUP: Final = 10
-"""No aggregate of fewer cases leaves a site. Our own limit, as FeTS has it for its heat map."""
+"""Aggregates of fewer cases are not shared. Our own limit, the same as in the FeTS heat map."""
 _LEVEL: Final = 0.975
 
 
@@ -28,8 +28,9 @@ class Aggregate:
 class PooledMean:
     """Means of k sites pooled with random effects.
 
-    `tau2` is the variance between sites (DerSimonian and Laird), `i2` the share of it in all,
-    `low` and `high` the 95 % interval of Hartung and Knapp; nan where `reason` says why.
+    `tau2` is the variance between sites (DerSimonian and Laird), `i2` its share of the total
+    variance, `low` and `high` the 95 % interval of Hartung and Knapp; nan with the `reason` if
+    undefined.
     """
 
     mean: float
@@ -49,16 +50,17 @@ def aggregate(values: NDArray[np.float64]) -> Aggregate:
     >>> aggregate(np.array([1.0, 2.0, 3.0, 4.0])).q25
     1.75
     """
-    q25, median, q75 = (float(one) for one in np.quantile(values, (0.25, 0.5, 0.75)))
+    q25, median, q75 = (float(quartile) for quartile in np.quantile(values, (0.25, 0.5, 0.75)))
     sd = float(np.std(values, ddof=1)) if values.size > 1 else float("nan")
     return Aggregate(values.size, float(np.mean(values)), sd, q25, median, q75)
 
 
 def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tuple[int, ...]:
-    """Return the places of groups that are not told: the small ones, and what would give them away.
+    """Return the indices of groups to withhold: small groups, and others that would reveal them.
 
-    `sizes` are of all groups of a variable, cases in no group too. The total is known, so what is
-    not told together must hold `smallest` cases: the smallest other groups are withheld until so.
+    `sizes` holds the sizes of all groups of a variable, including the cases in no group. The total
+    is known, so the withheld groups must hold `smallest` cases together: the smallest other groups
+    are withheld until they do.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tup
         (index for index, size in enumerate(sizes) if size >= smallest),
         key=lambda place: (sizes[place], place),
     )
-    while small and sum(sizes[place] for place in small) < smallest and others:
+    while small and sum(sizes[group] for group in small) < smallest and others:
         small.append(others.pop(0))
     return tuple(sorted(small))
 
@@ -85,7 +87,7 @@ def pool_means(
 ) -> PooledMean:
     """Return the mean over sites, each with its mean, standard deviation and number of cases.
 
-    The interval is cut at the `limits` of the metric, where no mean can lie beyond.
+    The interval is clipped to the `limits` of the metric.
 
     Sources: DerSimonian and Laird, Control Clin Trials 1986;7:177; interval: Hartung and Knapp,
     Stat Med 2001;20:3875.
@@ -98,7 +100,7 @@ def pool_means(
     if k < 2:
         return PooledMean(y[0] if k else nan, nan, nan, nan, nan, k, "fewer than 2 sites")
     if not (np.isfinite(variance).all() and (variance > 0).all()):
-        reason = "a site has one case, or the same value in all"
+        reason = "a site has one case, or the same value in all cases"
         return PooledMean(float(y.mean()), nan, nan, nan, nan, k, reason)
     weight = 1 / variance
     fixed = float((weight * y).sum() / weight.sum())

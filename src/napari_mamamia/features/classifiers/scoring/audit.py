@@ -1,4 +1,4 @@
-"""Leaks: what of a data set's metadata tells the label, or the parts of a split, apart."""
+"""Find metadata that leaks the label or the split of a data set."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 N_SIMULATED: Final = 9999
 N_PERMUTATIONS: Final = 999
 MOST_ROWS: Final = 20_000
-"""Rows of the joint test: of more, so many are drawn."""
+"""Rows of the joint test; from larger tables this many are drawn."""
 
 _FEW_NUMBERS: Final = 6
 _MOST_VALUES: Final = 40
@@ -32,7 +32,7 @@ _JOINT_VALUES: Final = 12
 
 
 class LeakTest(StrEnum):
-    """How a column was compared."""
+    """The test that compares a column with a target."""
 
     FISHER = "Fisher"
     CHI_SQUARE = "chi-square, simulated"
@@ -41,7 +41,7 @@ class LeakTest(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataColumn:
-    """A column of n cells: `numbers` (n,) with nan where it has none, or texts with ""."""
+    """A column of n cells: `numbers` (n,) with nan for missing ones, or texts with ""."""
 
     name: str
     numbers: NDArray[np.float64] | None = None
@@ -50,10 +50,10 @@ class MetadataColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLeak:
-    """What a column tells of a target, the largest effect first.
+    """The association of a column with a target.
 
-    `effect` is 0 (nothing) to 1: Cramer's V of categories, of numbers how far the AUC of the
-    column alone is from 0.5, doubled; `auc` is nan for categories, `odds_ratio` for all but 2 x 2.
+    `effect` is 0 (none) to 1: Cramer's V for categories; for numbers twice the distance of the
+    column's AUC from 0.5. `auc` is nan for categories, `odds_ratio` for all tables but 2 x 2.
     `p_holm` is corrected over all columns and targets.
     """
 
@@ -70,9 +70,9 @@ class ColumnLeak:
 
 @dataclass(frozen=True, slots=True)
 class JointLeak:
-    """How well all columns together tell a target: cross-validated AUC, and how often by chance.
+    """The prediction of a target from all columns together: cross-validated AUC and its p-value.
 
-    `p_value` is over `n_permutations` targets dealt anew; `n` rows were used.
+    `p_value` is over `n_permutations` permuted targets; `n` rows were used.
     """
 
     target: str
@@ -84,7 +84,7 @@ class JointLeak:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """One value that several rows share; `rows` from 0."""
+    """A value that several rows share; `rows` count from 0."""
 
     kind: str
     value: str
@@ -93,7 +93,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found; nothing is ever removed. `skipped` are columns with the reason."""
+    """The results of an audit; nothing is removed. `skipped` are columns with the reason."""
 
     columns: tuple[ColumnLeak, ...]
     joint: tuple[JointLeak, ...]
@@ -123,15 +123,28 @@ def audit(
     seed: int = 42,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Audit:
-    """Return what each column, and all together, tell of each target.
+    """Return the association of each column, and of all together, with each target.
 
     `targets` are a name and 0, 1 or nan of each row, (n,). `groups` are patients: the joint test
-    keeps a patient's rows in one fold. A column is also tested by whether it has a value, and a
-    column of many texts by their letters and digits, which ids and dates are made of; the order
+    keeps a patient's rows in one fold. A column is also tested for whether it has a value, and a
+    column of many texts by its letters and digits, since ids and dates consist of them; the order
     of the rows is a column too. A column is not tested against the target of its own name.
+
+    Parameters
+    ----------
+    columns
+        The columns to test.
+    targets
+        Name, and 0, 1 or nan of each row, of each target.
+    groups
+        The patients of the rows.
+    seed
+        Seed of the permutations and simulations.
+    n_permutations
+        Number of permutations of the joint test.
     """
     skipped: list[str] = []
-    ready = [one for column in columns for one in _prepare_column(column, skipped)]
+    ready = [prepared for column in columns for prepared in _prepare_column(column, skipped)]
     ready.append(MetadataColumn("(order of the rows)", np.arange(len(groups.of_row), dtype=float)))
     rng = np.random.default_rng(seed)
     tested = [
@@ -143,10 +156,10 @@ def audit(
     corrected = holm(np.array([leak.p_value for leak in tested]))
     leaks = [replace(leak, p_holm=float(p)) for leak, p in zip(tested, corrected, strict=True)]
     joint = [
-        one
+        joint_leak
         for name, target in targets
         if (
-            one := _test_together(
+            joint_leak := _test_together(
                 [column for column in ready if column.name != name],
                 name,
                 target,
@@ -170,7 +183,16 @@ def duplicates(
 ) -> tuple[Duplicate, ...]:
     """Return the values that several rows share, "" left out.
 
-    With `apart`, such as the part of a split, only those whose rows differ in that.
+    With `apart`, such as the part of a split, only values whose rows differ in it.
+
+    Parameters
+    ----------
+    kind
+        What the values are, such as "patient".
+    values
+        A value for each row.
+    apart
+        A second value for each row; None for none.
 
     Examples
     --------
@@ -184,12 +206,12 @@ def duplicates(
     return tuple(
         Duplicate(kind, value, tuple(places))
         for value, places in rows.items()
-        if len(places) > 1 and (apart is None or len({apart[place] for place in places}) > 1)
+        if len(places) > 1 and (apart is None or len({apart[index] for index in places}) > 1)
     )
 
 
 def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[MetadataColumn]:
-    """Return a column as it is tested: categories or numbers, and whether it has a value."""
+    """Return the columns to test: categories or numbers, and whether a value is present."""
     if column.numbers is not None:
         is_there = ~np.isnan(column.numbers)
         values = np.unique(column.numbers[is_there])
@@ -204,7 +226,7 @@ def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[Metadata
         if n_values > _MOST_VALUES:
             ready = list(_take_apart(column, skipped))
     if 0 < is_there.sum() < is_there.size:
-        texts = ["present" if one else "missing" for one in is_there]
+        texts = ["present" if is_present else "missing" for is_present in is_there]
         ready.append(MetadataColumn(f"{column.name} (missing)", None, tuple(texts)))
     return ready
 
@@ -225,16 +247,16 @@ def _take_apart(column: MetadataColumn, skipped: list[str]) -> Iterator[Metadata
 def _test_column(
     column: MetadataColumn, name: str, target: NDArray[np.float64], rng: np.random.Generator
 ) -> ColumnLeak | None:
-    """Compare a column between the classes of a target; None where there is nothing to compare."""
+    """Compare a column between the classes of a target; None if there is nothing to compare."""
     if column.numbers is not None:
         use = ~np.isnan(column.numbers) & ~np.isnan(target)
         return _test_numbers(column.name, name, column.numbers[use], target[use])
     use = np.array([bool(text) for text in column.texts]) & ~np.isnan(target)
-    values, place = np.unique(np.array(column.texts, dtype=str)[use], return_inverse=True)
+    values, codes = np.unique(np.array(column.texts, dtype=str)[use], return_inverse=True)
     yes = target[use] == 1
     if values.size < 2 or not 0 < yes.sum() < yes.size:
         return None
-    counts = np.stack([np.bincount(place[part], minlength=values.size) for part in (yes, ~yes)])
+    counts = np.stack([np.bincount(codes[side], minlength=values.size) for side in (yes, ~yes)])
     effect = float(np.sqrt(_chi_square(counts[None])[0] / yes.size))
     if values.size == 2:
         ratio, p_value = fisher(counts.tolist())
@@ -267,7 +289,7 @@ def _chi_square(counts: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def _simulate_tables(counts: NDArray[np.integer], rng: np.random.Generator) -> float:
-    """Return how often tables with the same margins are as far from independence, one added."""
+    """Return the p-value of simulated tables with the same margins: (as extreme + 1)/(all + 1)."""
     both = counts.sum(axis=0)
     drawn = rng.multivariate_hypergeometric(
         both, int(counts[0].sum()), size=N_SIMULATED, method="marginals"
@@ -285,7 +307,7 @@ def _test_together(
     seed: int,
     n_permutations: int,
 ) -> JointLeak | None:
-    """Fit ridge regression on all columns, cross-validated, and on targets dealt anew."""
+    """Fit ridge regression on all columns, cross-validated, and on permuted targets."""
     rows = np.flatnonzero(~np.isnan(target))
     rng = np.random.default_rng(seed)
     if rows.size > MOST_ROWS:
@@ -303,7 +325,7 @@ def _test_together(
     (real,) = _cross_validated(table, label[:, None], folds)
     n_reached = 0
     for first in range(0, n_permutations, _AT_ONCE):
-        report_progress(first, n_permutations, f"Guessing {name} from all columns")
+        report_progress(first, n_permutations, f"Predicting {name} from all columns")
         n_now = min(_AT_ONCE, n_permutations - first)
         dealt = np.stack([rng.permutation(label) for _ in range(n_now)], axis=1)
         n_reached += int((_cross_validated(table, dealt, folds) >= real).sum())
@@ -314,7 +336,7 @@ def _test_together(
 def _cross_validated(
     table: NDArray[np.float64], labels: NDArray[np.float64], folds: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return for each of m labels (n, m) the mean AUC over the folds that hold both classes."""
+    """Return the mean AUC over the folds with both classes, for each of m labels (n, m)."""
     from scipy.stats import rankdata
 
     totals, counts = np.zeros(labels.shape[1]), np.zeros(labels.shape[1])
@@ -335,20 +357,20 @@ def _cross_validated(
 
 
 def _spread_out(column: MetadataColumn, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return a column as 0 and 1 of its categories, or of quantiles of its numbers, (n, k)."""
+    """Return a column as indicators (n, k) of its categories, or of quantiles of its numbers."""
     if column.numbers is not None:
         numbers = column.numbers[rows]
         there = numbers[~np.isnan(numbers)]
         if not there.size:
             return np.zeros((rows.size, 0))
         edges = np.unique(np.quantile(there, np.linspace(0, 1, _BINS + 1)[1:-1]))
-        place = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers))
-        return _mark_places(place, np.arange(edges.size + 1))
-    values, place, counts = np.unique(
+        codes = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers))
+        return _mark_places(codes, np.arange(edges.size + 1))
+    values, codes, counts = np.unique(
         np.array(column.texts, dtype=str)[rows], return_inverse=True, return_counts=True
     )
     most = np.argsort(-counts, kind="stable")[:_JOINT_VALUES]
-    return _mark_places(place, np.arange(values.size)[most])
+    return _mark_places(codes, np.arange(values.size)[most])
 
 
 def _mark_places(place: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.float64]:

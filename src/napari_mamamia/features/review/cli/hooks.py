@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from napari_mamamia.cli.printing import NOT_EVERY_CASE
+from napari_mamamia.core.names import count_of
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def study_reference(study: Path) -> Iterator[Path]:
     from napari_mamamia.io.files.user_folders import review_folder
 
     with accepted_reference(FolderStore(study, review_folder())) as accepted:
-        print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")
+        print(f"Reference: {count_of(accepted.n_cases, 'accepted mask')} of {study}")
         if accepted.unsigned:
             ids = ", ".join(accepted.unsigned[:10])
             more = ", ..." if len(accepted.unsigned) > 10 else ""

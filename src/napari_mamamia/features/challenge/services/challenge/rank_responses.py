@@ -1,6 +1,6 @@
-"""The responses (pCR) of a challenge: each team's scores, and the teams ranked by them."""
+"""The responses (pCR) of a challenge: each team's scores, and the ranking of the teams."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -37,7 +37,7 @@ RESPONSE_RANKS: Final = "rank_responses.json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedResponses:
-    """The board of responses, each team's numbers, and how sure the order is."""
+    """The board of responses, each team's numbers, and the stability of the ranking."""
 
     board: Board
     results: tuple[tuple[str, ResponseResult], ...]
@@ -49,10 +49,21 @@ def rank_team_responses(
 ) -> RankedResponses:
     """Return each team's last scored responses, ranked.
 
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    attempts
+        The displayed attempts with responses.
+    cohort
+        The clinical table.
+
     Raises
     ------
     FormatError
-        If a team's responses are not as the ledger has them.
+        If a team's responses differ from the ledger's checksums.
     """
     challenge = opened.challenge
     rules, seed = rules_of(challenge.profile), challenge.seed
@@ -65,12 +76,12 @@ def rank_team_responses(
         np.array([nan if row.score is None or row.reason else row.score for row in rows])
     )
     ranked = [
-        replace(row, rank=None if isnan(place) else int(place))
-        for row, place in zip(rows, places.tolist(), strict=True)
+        replace(row, rank=None if isnan(rank) else int(rank))
+        for row, rank in zip(rows, places.tolist(), strict=True)
     ]
     models = [
-        NamedPredictions(one.team, result.predictions)
-        for one, result in results
+        NamedPredictions(scored.team, result.predictions)
+        for scored, result in results
         if not result.predictions.constant
     ]
     case_ids = results[0][1].predictions.case_ids
@@ -78,29 +89,33 @@ def rank_team_responses(
     ranking = rank_responses(models, groupings, rules, challenge.n_resamples, seed)
     by = "ranking score: balanced accuracy and equalised odds"
     board = Board(CLASSIFICATION, by, tuple(ranked))
-    return RankedResponses(board, tuple((one.team, result) for one, result in results), ranking)
+    return RankedResponses(
+        board, tuple((scored.team, result) for scored, result in results), ranking
+    )
 
 
 def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> ResponseResult:
     path = opened.results(attempt.team, attempt.digest) / RESPONSES / RESPONSE_TABLE
     if sha256_of(path) != dict(attempt.files)[f"{RESPONSES}/{RESPONSE_TABLE}"]:
         raise FormatError(
-            f"expected the responses of {attempt.team} as the ledger has them, but {path} was "
-            "changed: bring it back"
+            f"expected the responses of {attempt.team} as recorded in the ledger, but {path} was "
+            "changed: restore it"
         )
     read, clinical = read_response_table(path), opened.clinical
     if clinical is None:
         raise FormatError(
-            f"expected a clinical table in {opened.folder}, found none: bring it back"
+            f"expected a clinical table in {opened.folder}, but found none: restore it"
         )
     model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
     if model.response is None:
-        raise FormatError(f"expected scored responses of {attempt.team}, got none: run it again")
+        raise FormatError(
+            f"expected scored responses of {attempt.team}, but found none: run it again"
+        )
     return model.response
 
 
 def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
-    """Return a team's row; constant predictions have no place, whatever the profile computes."""
+    """Return a team's row; constant predictions have no rank, whatever their score."""
     numbers = result.cohort
     return BoardRow(
         attempt.team,
@@ -121,16 +136,18 @@ def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> Board
 
 
 def find_number(value: float) -> float | None:
-    """Return a number as a leaderboard has it: None where it is undefined."""
+    """Return a number for a leaderboard: None where it is undefined."""
     return None if isnan(value) else float(value)
 
 
 def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
-    """Return ``rank_responses.json``: ranks, how stable they are, Bayes factors, AUCs by DeLong."""
+    """Return the content of ``rank_responses.json``: ranks, stability, Bayes factors, AUCs."""
     aucs = ranking.aucs
     return {
         **methods_content(ranking.names, (ranking.method,)),
-        "bayes_factors": dict(_list_factors(ranking)),
+        "bayes_factors": {
+            factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in ranking.factors
+        },
         "robust": ranking.groups,
         "n_cases": ranking.n_cases,
         "draws": ranking.n_draws,
@@ -153,11 +170,6 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
         },
         "notes": ranking.notes,
     }
-
-
-def _list_factors(ranking: ResponseRanking) -> Iterator[tuple[str, dict[str, float | int]]]:
-    for factor in ranking.factors:
-        yield factor.name, {"k": factor.k, "draws": factor.n_draws}
 
 
 def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:

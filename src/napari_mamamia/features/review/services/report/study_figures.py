@@ -1,4 +1,4 @@
-"""Figures of a review study: where its cases stand, agreement of cases, time, what was caught."""
+"""Figures of a review study: flow of cases, agreement, reading time, errors found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class FlowBox:
 
 
 def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
-    """Return a box above and the boxes that it falls into beside each other below."""
+    """Return a box above, and below it side by side the boxes into which it divides."""
     from matplotlib.figure import Figure
 
     n_lines = max(len(part.lines) for part in parts)
@@ -80,7 +80,7 @@ def _make_box(x: float, y: float, width: float, height: float) -> "FancyBboxPatc
 
 
 def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
-    """Return the lowest Dice of each case's readings, lowest first; a line where they disagree."""
+    """Return the lowest Dice between readings of each case, ascending; a line marks the trigger."""
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure((5.0, 2.7))
@@ -112,10 +112,10 @@ def time_bars(classes: Sequence[str], counts: Sequence[int]) -> "Figure":
 def capture_curve(
     n_read: Sequence[int], n_errors: Sequence[int], n_cases: int, totals: tuple[float, float, float]
 ) -> "Figure":
-    """Return errors found against the share of cases read.
+    """Return the errors found against the share of cases read.
 
-    `totals` are the errors that all cases are estimated to have, with the ends of the interval: a
-    line and a band; nan draws none.
+    `totals` holds the estimated number of errors in all cases and the ends of its interval, drawn
+    as a line and a band; nan draws none.
     """
     from matplotlib.ticker import MaxNLocator
 
