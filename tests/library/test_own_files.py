@@ -3,7 +3,7 @@
 import nibabel
 import numpy as np
 import pytest
-import SimpleITK as sitk
+import SimpleITK
 import torch.utils.data as torch_data
 import torchio as tio
 from monai import transforms
@@ -145,8 +145,8 @@ def test_mask_is_an_array_where_that_is_safe(mask):
 
 def test_simpleitk_has_the_same_voxels_at_the_same_places(files, signal):
     image = mm.Case.from_files(files["phases"]).to_simpleitk()[1]
-    own = sitk.ReadImage(str(files["phases"][1]))
-    assert np.array_equal(sitk.GetArrayFromImage(image), signal[1])
+    own = SimpleITK.ReadImage(str(files["phases"][1]))
+    assert np.array_equal(SimpleITK.GetArrayFromImage(image), signal[1])
     for voxel in ((0, 0, 0), (19, 15, 5), (7, 2, 3)):
         ours, theirs = (each.TransformIndexToPhysicalPoint(voxel) for each in (image, own))
         assert ours == pytest.approx(theirs, abs=1e-4)
