@@ -283,10 +283,8 @@ def pair_categories(
         JSON texts of the two readings' answers.
     lesions
         Number in the other reading by number in the first, for each lesion that both marked;
-        answers
-        about other lesions are not compared. None if no mask matches the lesions: then their
-        answers
-        are compared if each reader described a single lesion.
+        answers about other lesions are not compared. None if no mask matches the lesions: then
+        their answers are compared if each reader described a single lesion.
     """
     records = [_parse_record(text) for text in (one, other)]
     if lesions is None:

@@ -120,8 +120,7 @@ class ReviewStudy:
         ------
         CaseError
             If the study is blind and no person is named, a reason is needed and missing, or the
-            passphrase
-            of a key that counts is wrong.
+            passphrase of a key that counts is wrong.
         FormatError
             If the study cannot be read to the end.
         """

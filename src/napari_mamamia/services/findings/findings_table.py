@@ -42,11 +42,10 @@ class FindingsTable:
     ----------
     columns
         Case, reader, lesion, time of the last answer, source of the measurements (``refined`` for
-        the
-        reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS mm;
-        then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice followed by
-        its
-        ``.codes``; questions that are not in the form; and the answers filled in by the program.
+        the reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS
+        mm; then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice
+        followed by its ``.codes``; questions that are not in the form; and the answers filled in by
+        the program.
     failures
         Cases whose mask could not be measured: their rows have the saved measurements.
     """

@@ -73,8 +73,7 @@ class FormView(QWidget):
         Prefix of the object names of its controls.
     place
         The only place to ask about; None asks about all. For a single place only the questions that
-        the
-        reader must answer are visible, and the others are folded.
+        the reader must answer are visible, and the others are folded.
     """
 
     answered = Signal()

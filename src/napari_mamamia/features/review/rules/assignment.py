@@ -61,8 +61,7 @@ def deal_cases(
         Keys of cases and ids of readers, without duplicates.
     order
         Keys in the order in which every reader gets them, for example that of quality control;
-        empty
-        to shuffle.
+        empty to shuffle.
 
     Raises
     ------

@@ -271,8 +271,7 @@ class StudyClient:
             The reading.
         mask
             The saved file and its SHA-256; None for an empty mask. The provenance of the mask is
-            stored
-            in the event.
+            stored in the event.
         draft
             Answers and working time.
 

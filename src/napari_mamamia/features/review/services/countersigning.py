@@ -96,16 +96,14 @@ def revoke(
         Of the own key.
     since
         Time from which the key does not count (ISO 8601; local time without a zone). Signatures
-        remain
-        valid if somebody else's event had seen them by then: the clock of the key's holder proves
-        nothing. "" for now: all visible signatures remain valid.
+        remain valid if somebody else's event had seen them by then: the clock of the key's holder
+        proves nothing. "" for now: all visible signatures remain valid.
 
     Raises
     ------
     CaseError
         Without a reason, for an invalid or future time, without permission, or if the passphrase of
-        the
-        own key is wrong.
+        the own key is wrong.
     FormatError
         If there is no own key on this computer.
     """

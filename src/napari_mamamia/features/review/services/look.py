@@ -36,8 +36,7 @@ def read_whole(store: EventStore) -> StoreReading:
     ------
     FormatError
         If the study or one of its files cannot be read now. Readers continue with what they know,
-        but a
-        status, check or export of a part would be taken for the whole.
+        but a status, check or export of a part would be taken for the whole.
     """
     reading = store.read()
     if reading.away:

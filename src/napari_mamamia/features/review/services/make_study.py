@@ -164,8 +164,7 @@ def freeze_study(
         Whether every case must be readable; False freezes without those that cannot be read.
     lead_keys
         (name, public key) of leads to be listed in the study file; without any, anybody who can
-        write
-        to the folder can pass for a lead.
+        write to the folder can pass for a lead.
 
     Raises
     ------

@@ -69,8 +69,7 @@ def require_sight(
     ------
     CaseError
         If the study is blind and no person is named, the person needs a reason and gives none, the
-        key
-        is not on this computer, or the passphrase is wrong.
+        key is not on this computer, or the passphrase is wrong.
     """
     blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not blinding.is_blind:

@@ -182,8 +182,7 @@ def measure_agreement(
         Cases of known truth; None leaves honeypots out.
     orders
         Sorted categories by question; other questions have an order only if all their categories
-        are
-        whole numbers.
+        are whole numbers.
     n_resamples, seed
         Of the bootstrap intervals.
 

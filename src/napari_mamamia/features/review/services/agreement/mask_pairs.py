@@ -113,8 +113,7 @@ class LesionAgreement:
         drew as one (split or merged).
     positive
         Positive agreement 2 both / (2 both + single). Source: Hripcsak and Rothschild, J Am Med
-        Inform
-        Assoc 12 (2005) 296.
+        Inform Assoc 12 (2005) 296.
     dsc
         Mean Dice over the lesions marked by both.
     """
