@@ -515,7 +515,7 @@ def test_a_folder_without_a_study_is_said_so(tmp_path):
 def test_a_key_signs_with_its_passphrase_only(tmp_path):
     path = tmp_path / "key.json"
     public = keys.make_key(path, "correct horse")
-    message = countersign_message("o", "ana", public, "l")
+    message = countersign_message("o", "ana", public, "l", "")
     signature = keys.sign_with(path, "correct horse", message)
     assert keys.signature_fits(public, signature, message)
     assert not keys.signature_fits(public, signature, message + b".")

@@ -33,6 +33,7 @@ from napari_mamamia.features.review.core.review import (
     ConsensusRule,
     Meaning,
     ReadingMode,
+    StudyPlan,
     Task,
     Triggers,
 )
@@ -731,13 +732,15 @@ def test_the_page_and_the_command_freeze_the_same_study(
         box.click()
     for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL, Hidden.SITE):
         plan.hidden[part].click()
-    usual = plan_study.StudySetup(None, "", StudyPeople((), ()))
+    usual = plan_study.StudySetup(None, StudyPlan(""), StudyPeople((), ()))
     same = [
-        one.name
-        for one in fields(usual)
-        if getattr(usual, one.name) == getattr(plan.setup, one.name)
+        field.name
+        for one, other in ((usual, plan.setup), (usual.plan, plan.setup.plan))
+        for field in fields(one)
+        if getattr(one, field.name) == getattr(other, field.name)
     ]
-    assert same == ["order"]  # a queue of quality control needs scores: see test_quality_queue
+    # a queue of quality control needs scores: see test_quality_queue; the window has no lease
+    assert same == ["order", "lease_s"]
     deal(qtbot, plan)
     plan.shown.folder.setText(str(tmp_path / "BY_PAGE"))
     bind = plan.shown.keys

@@ -17,7 +17,7 @@ from napari_mamamia.core.answers import (
     CaseFacts,
     Place,
 )
-from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
+from napari_mamamia.core.form import FieldKind, FieldScope, Form
 from napari_mamamia.core.texts import tr
 from napari_mamamia.findings.form_rules import (
     AskedQuestion,
@@ -351,7 +351,7 @@ class FormView(QWidget):
 
     def _make_question(self, one: AskedQuestion) -> QWidget:
         field = one.field
-        name = self._name_control(field, one.place)
+        name = "_".join(filter(None, (f"{self._prefix}_answer", field.id, one.place.name)))
         title = QLabel(name_question(one))
         title.setWordWrap(True)
         auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=COMPUTED))
@@ -413,9 +413,6 @@ class FormView(QWidget):
         line: QLineEdit = named(QLineEdit(write_value(one)), name, tip)
         line.textEdited.connect(lambda text: self._take_answer(one, *filter(None, (text,))))
         return line
-
-    def _name_control(self, field: Field, place: Place) -> str:
-        return "_".join(filter(None, (f"{self._prefix}_answer", field.id, place.name)))
 
     # ----------------------------------------------------------------- answering
 

@@ -35,6 +35,7 @@ from napari_mamamia.features.review.core.review import (
     ConsensusRule,
     ReadingMode,
     ReviewFormat,
+    StudyPlan,
     Triggers,
 )
 
@@ -178,30 +179,20 @@ def init(
         raise typer.BadParameter(
             f"expected a ratio of 1 or more, or 0 for none, but found {volume_ratio:g}: give 1.5"
         )
-    extras = StudySetup(
-        data_set,
-        name or out.name,
-        StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ())),
-        tuple(case or ()),
-        mode,
-        readings,
-        NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else STUDY_HIDDEN,
-        consensus,
-        Triggers(
-            dice_below or None,
-            volume_ratio or None,
-            hausdorff_above or None,
-            not any_lesions,
-            not any_answers,
-        ),
-        repeats,
-        seed,
-        honeypots,
-        protocol,
-        order,
+    triggers = Triggers(
+        dice_below or None,
+        volume_ratio or None,
+        hausdorff_above or None,
+        not any_lesions,
+        not any_answers,
     )
-    draft = run(partial(plan_study, extras))
-    print("\n".join((f"{extras.name}: mode {extras.mode}", *describe_draft(draft))))
+    blinding = NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else STUDY_HIDDEN
+    rules = (mode, readings, blinding, consensus, triggers, repeats, seed)
+    plan = run(partial(StudyPlan, name or out.name, *rules))
+    people = StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ()))
+    setup = StudySetup(data_set, plan, people, tuple(case or ()), honeypots, protocol, order)
+    draft = run(partial(plan_study, setup))
+    print("\n".join((f"{plan.name}: mode {plan.mode}", *describe_draft(draft))))
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return

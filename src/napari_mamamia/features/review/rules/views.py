@@ -92,8 +92,7 @@ class Decision:
 class Signature:
     """A signature, with the reason if it is not valid.
 
-    `hash` is of its own event, `subject` of the event that recorded the signed content; `seals`
-    says whether it covers all events that its writer had seen, which early signatures do not.
+    `hash` is of its own event, `subject` of the event that recorded the signed content.
     """
 
     reader: str
@@ -106,7 +105,6 @@ class Signature:
     key: str
     software: str
     why_not: str = ""
-    seals: bool = False
 
     @property
     def counts(self) -> bool:

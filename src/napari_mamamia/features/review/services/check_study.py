@@ -219,7 +219,7 @@ def verify_study(
         signature for view in state.cases for signature in view.signatures if signature.counts
     ]
     # A signature does not cover its own event, whose other fields are not signed.
-    signing = [by_hash[signature.hash] for signature in signatures if signature.seals]
+    signing = [by_hash[signature.hash] for signature in signatures]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
     notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]

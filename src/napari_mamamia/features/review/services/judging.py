@@ -219,7 +219,10 @@ def list_differences(
     drawn = next((one.labels for one in (first, second) if one.labels is not None), None)
     if drawn is None:
         return ()
-    one, other = (_fill_mask(shown.labels, drawn) for shown in (first, second))
+    one, other = (
+        (np.zeros(drawn.grid.shape, np.uint8) if shown.labels is None else shown.labels)
+        for shown in (first, second)
+    )
     agreement = compare_masks(one, other, drawn.grid)
     parts = [
         Difference(error.kind is Agrees.MISSED, error.volume_mm3, error.distance_mm, error.voxel)
@@ -232,10 +235,6 @@ def list_differences(
 
 def _rank_distance(part: Difference) -> float:
     return -math.inf if math.isnan(part.distance_mm) else -part.distance_mm
-
-
-def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np.uint8]:
-    return np.zeros(like.grid.shape, np.uint8) if labels is None else labels
 
 
 def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:

@@ -278,7 +278,10 @@ def _print_cases(
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
         # Sorted by id, the cases of a site would have consecutive numbers.
-        by_hash = sorted(files, key=lambda file: _hash_seeded(plan.seed, file.case_id))
+        by_hash = sorted(
+            files,
+            key=lambda file: hashlib.sha256(f"{plan.seed}:{file.case_id}".encode()).hexdigest(),
+        )
         numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
         keys = [numbers[file.case_id] for file in files]
     for number, one in enumerate(files, start=1):
@@ -289,10 +292,6 @@ def _print_cases(
         cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
     report_progress(len(files), len(files), "Checksums")
     return cases
-
-
-def _hash_seeded(seed: int, case_id: str) -> str:
-    return hashlib.sha256(f"{seed}:{case_id}".encode()).hexdigest()
 
 
 def name_below(path: Path, root: Path) -> str:
