@@ -253,7 +253,7 @@ def test_time_is_of_all_readings_and_of_each_reader_when_asked(page, store):
     part = section(page, "Time")
     # 0.5, 3 and 10 minutes; the other reader's time was not measured
     assert cells(part.tables[0]) == [("all", "3", "3.0", "1.8 to 6.5", "0.2")]
-    assert "3 reading(s) have no time" in part.tables[0].notes[1]
+    assert "3 readings without a time" in part.tables[0].notes[1]
     assert [n for _, n in cells(part.tables[1])] == ["1", "0", "1", "0", "1", "0", "0", "0"]
     by_reader = section(make_study_page(store, replace(QUICK, by_reader=True)).page, "Time")
     assert len(by_reader.tables[0].rows) == 2
@@ -275,7 +275,7 @@ def test_readings_on_another_form_are_counted(store):
     readings = tuple(one._replace(answers=told) for one in view.readings)
     state = replace(state, cases=(replace(view, readings=readings),))
     assert count_other_forms(state, form) == (
-        "2 reading(s) were answered on another version of the form breast-mri-2013",
+        "2 readings answered on another version of the form breast-mri-2013",
     )
     assert count_other_forms(state, None) == ()
 

@@ -526,7 +526,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     plan.dice.setValue(0.5)
     plan.consensus.setCurrentIndex(plan.consensus.findData(ConsensusRule.UNION))
     text = deal(qtbot, plan)
-    assert "A (reader): 3 reading(s)" in text
+    assert "A (reader): 3 readings" in text
     assert "A and B share 3 case(s)" in text
     assert "Dice below 0.5, volume ratio above 1.5, HD95 above 10 mm" in text
     plan.shown.freeze.click()

@@ -233,7 +233,7 @@ def status(
     print(", ".join(f"{state} {count}" for state, count in result.states.items() if count))
     for site in result.sites:
         states = ", ".join(f"{state} {count}" for state, count in site.states.items())
-        print(f"site {site.site or 'not known'}: {site.n_cases} case(s): {states}")
+        print(f"site {site.site or 'not known'}: {count_of(site.n_cases, 'case')}: {states}")
     if result.n_waiting or result.n_refused:
         print(
             f"{count_of(result.n_waiting, 'event')} waiting for a mask, {result.n_refused} "

@@ -58,7 +58,7 @@ def key(
         public = session.make_key(read_passphrase(passphrase_file))
         _end_session(session)
     print(f"Key of {reader}: {short_key(public)}\n{public}")
-    mine = next((one for one in session.refresh().keys if one.key == public), None)
+    mine = next((key for key in session.refresh().keys if key.key == public), None)
     if mine is not None and mine.ended:
         print(f"It was revoked {mine.ended}. Make a new one with --new.")
     elif mine is not None and mine.counts:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan, Task
 
 _TRIES: Final = 20
@@ -70,8 +71,9 @@ def deal_cases(
     """
     if not cases or len(readers) < plan.n_readers:
         raise CaseError(
-            f"expected at least 1 case and {plan.n_readers} reader(s), got {len(cases)} and "
-            f"{len(readers)}: name more readers, or ask for fewer readings of a case"
+            f"expected at least 1 case and {count_of(plan.n_readers, 'reader')}, but found "
+            f"{len(cases)} and {len(readers)}: name more readers, or ask for fewer readings of a "
+            "case"
         )
     children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
     places = {case: index for index, case in enumerate(order)}

@@ -328,7 +328,7 @@ class CaseReplay:
         self._conflicts = [
             (text, of)
             for text, of in self._conflicts
-            if not all(self._has_seen(event, one) for one in of)
+            if not all(self._has_seen(event, digest) for digest in of)
         ]
 
     def _has_seen(self, event: Event, digest: str) -> bool:

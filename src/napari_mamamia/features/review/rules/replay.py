@@ -292,10 +292,10 @@ def _follows_seen(order: Sequence[Event]) -> bool:
     """Return whether each event comes after those that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
-        places.get(one, -1) < index
+        places.get(digest, -1) < index
         for index, event in enumerate(order)
         if event.seen
-        for one in event.seen
+        for digest in event.seen
     )
 
 

@@ -133,7 +133,7 @@ class CaseView:
     def tips(self) -> tuple[str, ...]:
         """Return the hashes of the events that no other event follows."""
         last = {event[:3]: event.hash for event in self.events}
-        covered = {one for event in self.events for one in event.seen}
+        covered = {digest for event in self.events for digest in event.seen}
         return tuple(sorted(set(last.values()) - covered))
 
 

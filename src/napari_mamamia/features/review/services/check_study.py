@@ -200,7 +200,10 @@ def verify_study(
     problems += [Problem("file", *other_file) for other_file in other_files]
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
-    problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
+    problems += [
+        Problem("waiting", _place_of(state, refusal.event), refusal.why)
+        for refusal in state.waiting
+    ]
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
     entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
@@ -266,18 +269,16 @@ def _part_refused(
     Nothing counts as late in the sessions of `keyless`: their origin is not proven.
     """
     late, refused = [], []
-    for one in state.refused:
-        where = _place_of(state, one.event)
-        is_known = one.event[:3] not in keyless
+    for refusal in state.refused:
+        where = _place_of(state, refusal.event)
+        is_known = refusal.event[:3] not in keyless
         if is_known and came_late(
-            state, origin, one.event, by_hash, masks.__contains__, signature_fits
+            state, origin, refusal.event, by_hash, masks.__contains__, signature_fits
         ):
-            text = (
-                f"it came late and does not count: {one.why}; it was valid by what its writer knew"
-            )
+            text = f"it came late and does not count: {refusal.why}; its writer could not know"
             late.append(Problem("late", where, text))
         else:
-            refused.append(Problem("refused", where, one.why))
+            refused.append(Problem("refused", where, refusal.why))
     return late, refused
 
 
@@ -353,7 +354,7 @@ def _list_lost(reading: StoreReading) -> Iterator[Problem]:
     """Yield files whose writer had seen events that are now missing."""
     here = {event.hash for chain in reading.chains.values() for event in chain}
     for name, chain in reading.chains.items():
-        lost = {one for event in chain for one in event.seen} - here
+        lost = {digest for event in chain for digest in event.seen} - here
         if lost:
             text = (
                 f"{count_of(len(lost), 'event')} that its writer had seen missing: deleted, "

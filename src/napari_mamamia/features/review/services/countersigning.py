@@ -194,7 +194,7 @@ def _list_standing(
 ) -> tuple[str, ...]:
     """Return the hashes of the events signed with a key that remain valid."""
     by_hash = {event.hash: event for event in events}
-    refused = {one.event.hash for one in state.refused}
+    refused = {refusal.event.hash for refusal in state.refused}
     words = {
         digest
         for digest, event in by_hash.items()

@@ -294,19 +294,19 @@ def decide_dispute(
 
 
 def _carry_answers(
-    shown: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
+    reading: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return answers for the decided mask, and the described lesions that it does not contain."""
-    if isinstance(shown, str):
-        return shown, ()
-    text = shown.reading.answers
+    if isinstance(reading, str):
+        return reading, ()
+    text = reading.reading.answers
     answers = parse_answers_text(text)
-    if shown.labels is None or not answers.lesions:
+    if reading.labels is None or not answers.lesions:
         return text, ()
     decided = None if saved is None else read_labels(saved[0])
-    if decided is not None and _is_same_mask(shown.labels, decided):
+    if decided is not None and _is_same_mask(reading.labels, decided):
         return text, ()
-    match = match_masks(shown.labels, decided, (answers.anchors, ()))
+    match = match_masks(reading.labels, decided, (answers.anchors, ()))
     places = {one.name: one.voxel for one in match.second}
     voxels = {one.first: places[one.second] for one in match.both}
     text = carry_lesions(text, voxels)
@@ -347,12 +347,12 @@ def _tell_choice(
     return "edited"
 
 
-def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
+def _is_same_mask(labels: LabelMap, other: LabelMap) -> bool:
     """Return whether two masks have the same voxels above 0."""
-    if not one.grid.is_same_place(other.grid):
+    if not labels.grid.is_same_place(other.grid):
         return False
-    box = one.box.union(other.box)
-    return bool(box.is_empty or np.array_equal(one.cut(box) > 0, other.cut(box) > 0))
+    box = labels.box.union(other.box)
+    return bool(box.is_empty or np.array_equal(labels.cut(box) > 0, other.cut(box) > 0))
 
 
 def set_down(client: StudyClient, dispute: Dispute) -> None:

@@ -84,7 +84,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
 
 def require_counted(state: ReviewState, event: Event) -> None:
     """Raise `CaseError` with the reason if a submitted reading does not count."""
-    why = next((one.why for one in state.refused if one.event.hash == event.hash), "")
+    why = next((refusal.why for refusal in state.refused if refusal.event.hash == event.hash), "")
     if why:
         case_id = state.study.case(str(event.body["case"])).case_id
         raise CaseError(
@@ -107,10 +107,10 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
     Decisions made while the share was unreachable are seen when it is back.
     """
     return tuple(
-        f"your reading of {state.study.case(str(one.event.body['case'])).case_id} does not count: "
-        f"{one.why}; mask and answers are kept, ask the lead"
-        for one in state.refused
-        if one.event[:3] == (reader, host, session) and one.event.body["act"] == "read"
+        f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
+        f"count: {refusal.why}; mask and answers are kept, ask the lead"
+        for refusal in state.refused
+        if refusal.event[:3] == (reader, host, session) and refusal.event.body["act"] == "read"
     )
 
 

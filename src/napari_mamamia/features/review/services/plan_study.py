@@ -241,11 +241,11 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
     study, deal = draft.study, draft.deal
     names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
-    lines = [f"{len(study.cases)} case(s)"]
+    lines = [count_of(len(study.cases), "case")]
     for one in study.readers:
         load, again = loads.get(one.reader_id), repeats.get(one.reader_id)
         has_repeats = f", {again} of them hidden repeats" if again else ""
-        reads = "" if load is None else f": {load} reading(s){has_repeats}"
+        reads = "" if load is None else f": {count_of(load, 'reading')}{has_repeats}"
         lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
     if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
         lines += [

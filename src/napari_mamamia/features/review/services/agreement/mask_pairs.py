@@ -76,11 +76,11 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
     """Return the readings that do not count yet because their mask is not in the store."""
     return [
         LeftOut(
-            state.study.case(str(one.event.body["case"])).case_id,
-            f"the {one.event.body.get('act')} by {one.event.reader}",
-            one.why,
+            state.study.case(str(refusal.event.body["case"])).case_id,
+            f"the {refusal.event.body.get('act')} by {refusal.event.reader}",
+            refusal.why,
         )
-        for one in state.waiting
+        for refusal in state.waiting
     ]
 
 

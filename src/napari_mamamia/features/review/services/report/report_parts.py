@@ -296,7 +296,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
     names = ("Signed by", "as", "at (UTC)", "Key", "Counts")
     others = (Column(name, False, name in ("as", "at (UTC)", "Key")) for name in names)
     columns = (_CASE, *others)
-    says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
+    says = f"{count_of(len(rows), 'signature')}." if rows else "Nothing was signed."
     table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
     notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
     tables = ((table,) if rows else ()) + ((_make_keys(state, labels),) if state.keys else ())
@@ -400,11 +400,11 @@ def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) ->
     return ReportTable("Answers", columns, tuple(rows), notes)
 
 
-def _say_shares(one: CategoryAgreement, form: Form | None) -> str:
+def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
     """Return the proportions of chosen terms, and the number of terms not listed."""
-    chosen = [pair for pair in one.prevalence if pair[1]]
+    chosen = [pair for pair in agreement.prevalence if pair[1]]
     texts = [
-        f"{word_term(form, one.question, category)} {100 * share:.0f} %"
+        f"{word_term(form, agreement.question, category)} {100 * share:.0f} %"
         for category, share in chosen[:SHARES_SHOWN]
     ]
     n_more = len(chosen) - SHARES_SHOWN
@@ -438,31 +438,36 @@ def tell_numbers(
 
 
 def _row_of_numbers(
-    one: NumberAgreement, pair: PairedValues, labels: ReaderLabels, form: Form | None
+    agreement: NumberAgreement, pair: PairedValues, labels: ReaderLabels, form: Form | None
 ) -> Row:
     names, is_turned = call_pair(pair, labels)
     limits = pair.bland_altman
     bias, low, high = limits.bias, limits.low, limits.high
     if is_turned:
         bias, low, high = 0.0 - bias, -high, -low
-    unit = word_unit(form, one.question)
+    unit = word_unit(form, agreement.question)
     spread = (UNKNOWN, UNKNOWN)
     if pair.n >= FEWEST:
         spread = (range_text(low, high, 2), number(pair.icc.value))
-    cells = (number(pair.n, 0), f"{number(bias, 2)}{unit}", *spread, number(one.n_computed, 0))
-    return Row((word_question(form, one.question), names, *cells))
+    cells = (
+        number(pair.n, 0),
+        f"{number(bias, 2)}{unit}",
+        *spread,
+        number(agreement.n_computed, 0),
+    )
+    return Row((word_question(form, agreement.question), names, *cells))
 
 
 def call_pair(
-    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
     """Return a pair in the order of the labels, and whether that swaps it."""
-    names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
-    return names, labels.rank(one.first) > labels.rank(one.second)
+    names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
+    return names, labels.rank(pair.first) > labels.rank(pair.second)
 
 
 def rank_pair(
-    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
     """Return the sort key of a pair: the ranks of both readers, the first one's first."""
-    return sorted(map(labels.rank, (one.first, one.second)))
+    return sorted(map(labels.rank, (pair.first, pair.second)))

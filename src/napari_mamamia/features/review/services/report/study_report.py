@@ -216,7 +216,7 @@ def _make_agreement(
         tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
         tables.append(tell_questions(result.categories, form))
-    if any(one.pairs for one in result.numbers):
+    if any(number.pairs for number in result.numbers):
         tables.append(tell_numbers(result.numbers, labels, form))
     if defined:
         tables.append(_tell_cases(defined))
@@ -239,7 +239,7 @@ def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
         for reading in view.readings
         if reading.hash
     )
-    return tuple(f"{n} reading(s) were {why}" for why, n in sorted(counts.items()) if why)
+    return tuple(f"{count_of(n, 'reading')} {why}" for why, n in sorted(counts.items()) if why)
 
 
 def _tell_masks(result: StudyAgreement) -> ReportTable:
@@ -259,9 +259,9 @@ def _tell_masks(result: StudyAgreement) -> ReportTable:
     )
 
 
-def _row_of(name: str, one: Estimate, decimals: int) -> Row:
-    cells = (number(one.n, 0), number(one.value, decimals))
-    return Row((name, *cells, range_text(one.low, one.high, decimals)))
+def _row_of(name: str, estimate: Estimate, decimals: int) -> Row:
+    cells = (number(estimate.n, 0), number(estimate.value, decimals))
+    return Row((name, *cells, range_text(estimate.low, estimate.high, decimals)))
 
 
 def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
@@ -291,9 +291,15 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     return ReportTable("Pair by pair", columns, rows, notes)
 
 
-def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
-    names, is_turned = call_pair(one, labels)
-    cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
+def _row_of_pair(
+    agreement: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels
+) -> Row:
+    names, is_turned = call_pair(agreement, labels)
+    cells = (
+        number(agreement.n, 0),
+        number(agreement.dsc.value),
+        number(agreement.hd95_mm.value, 1),
+    )
     if volume is None:
         return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
     ratio, low, high = volume.ratio.ratio, volume.ratio.low, volume.ratio.high
@@ -328,12 +334,18 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
     return ReportTable("Lesions, pair by pair", columns, rows, notes)
 
 
-def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
-    names, is_turned = call_pair(one, labels)
-    alone = (one.n_second, one.n_first) if is_turned else (one.n_first, one.n_second)
-    counts = (number(n, 0) for n in (one.n_both, *alone, one.n_parts))
-    spread = range_text(one.positive.low, one.positive.high)
-    return Row((names, *counts, number(one.positive.value), spread, number(one.dsc.value)))
+def _row_of_lesions(agreement: LesionAgreement, labels: ReaderLabels) -> Row:
+    names, is_turned = call_pair(agreement, labels)
+    alone = (
+        (agreement.n_second, agreement.n_first)
+        if is_turned
+        else (agreement.n_first, agreement.n_second)
+    )
+    counts = (number(n, 0) for n in (agreement.n_both, *alone, agreement.n_parts))
+    spread = range_text(agreement.positive.low, agreement.positive.high)
+    return Row(
+        (names, *counts, number(agreement.positive.value), spread, number(agreement.dsc.value))
+    )
 
 
 def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
