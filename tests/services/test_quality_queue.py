@@ -89,7 +89,7 @@ def test_what_was_read_is_followed_to_files(tmp_path, scores):
     ("text", "message"),
     [
         ("case_id,doubt\nA,1\nA,2\n", "'A' in lines 2 and 3"),
-        ("case_id,doubt\nA,much\n", "doubt of .*line 2, got 'much'"),
+        ("case_id,doubt\nA,much\n", "doubt of .*line 2, but found 'much'"),
         ("case_id,doubt\nA,inf\n", "a number in column doubt"),
         ("case_id,other_side\nA,perhaps\n", "yes or no in column other_side"),
         ("case_id,nothing\nA,1\n", "one of missed_lesions"),
