@@ -479,7 +479,7 @@ def test_whatever_letters_a_case_id_has_its_files_are_its_key_s(tmp_path):
 def test_ids_and_readers_that_stand_twice_are_refused(tmp_path):
     with pytest.raises(CaseError, match="case id once, got 'A' 2 times"):
         study(cases=("A", "A"))
-    with pytest.raises(CaseError, match="reader once, but found 'ana' 2 times"):
+    with pytest.raises(CaseError, match="reader once, got 'ana' 2 times"):
         study(readers=("ana", "Ana"))
 
 
