@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import lzma
+import sys
 import zipfile
 from pathlib import Path
 
@@ -244,6 +245,15 @@ def test_a_file_that_cannot_be_unpacked_is_said_and_not_passed(tmp_path):
     path = tmp_path / "cut.nii.gz"
     path.write_bytes(gzip.compress(b"x" * 5000)[:-20])
     with pytest.raises(FormatError, match=r"cut\.nii\.gz"):
+        search_file(path, SIGNS)
+
+
+def test_a_parquet_table_without_pyarrow_is_said_and_not_passed(tmp_path, monkeypatch):
+    path = tmp_path / "table.parquet"
+    path.write_bytes(HIDDEN["table.parquet"])
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(FormatError, match=r"napari-mamamia\[parquet\]"):
         search_file(path, SIGNS)
 
 

@@ -118,7 +118,7 @@ def test_nothing_is_written_of_a_case_that_nobody_said_anything_of(qtbot, findin
 def test_a_nipple_is_clicked_and_lesions_have_their_place(qtbot, findings, world):
     assert "until its nipple is marked" in findings.findings_page.remarks.text()
     click(findings, "findings_mark_nipple_left")
-    assert findings.hand.tool.name == "Findings: click on the left nipple"
+    assert findings.active_tool.tool.name == "Findings: click on the left nipple"
     # voxel (z, y, x) of the blob's centre (2.5, 9.5, 12.5); AXIAL is diag(-1.5, 2, 3)
     findings.tools.landmarks.given.emit(Click((0, 18, 0)))
     qtbot.waitUntil(lambda: bool(stored(world).landmarks.points))
@@ -136,10 +136,10 @@ def test_a_nipple_is_clicked_and_lesions_have_their_place(qtbot, findings, world
 
 def test_escape_ends_the_waiting_for_a_click(qtbot, findings, viewer):
     click(findings, "findings_mark_nipple_right")
-    assert findings.hand.tool is not None
+    assert findings.active_tool.tool is not None
     escape = next(call for key, call in viewer.keymap.items() if str(key) == "Escape")
     escape(viewer)
-    assert findings.hand.tool is None
+    assert findings.active_tool.tool is None
     assert not findings.findChild(QPushButton, "findings_mark_nipple_right").isChecked()
 
 
@@ -439,7 +439,7 @@ def test_escape_ends_the_waiting_also_on_a_labels_layer_and_gives_the_key_back(
         click(findings, "findings_mark_nipple_right")
         escape = next(call for key, call in chosen.keymap.items() if str(key) == "Escape")
         escape(chosen)
-        assert findings.hand.tool is None
+        assert findings.active_tool.tool is None
         assert dict(chosen.keymap) == before
     # a layer that is chosen while a click is waited for has the key too, the one before no more
     viewer.layers.selection.active = other
@@ -447,5 +447,5 @@ def test_escape_ends_the_waiting_also_on_a_labels_layer_and_gives_the_key_back(
     viewer.layers.selection.active = layer
     assert [str(key) for key in other.keymap] == []
     next(call for key, call in layer.keymap.items() if str(key) == "Escape")(layer)
-    assert findings.hand.tool is None
+    assert findings.active_tool.tool is None
     del qtbot

@@ -10,15 +10,15 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
 from napari_mamamia.io.tables.budget import MOST_CELLS, TEXT_BYTES
+from napari_mamamia.io.tables.flat_tables import import_parquet
 
 _DEPTH: Final = 5
 _CHUNK: Final = 1 << 23
@@ -276,7 +276,10 @@ def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
 
 
 def _read_columns(data: bytes) -> Iterator[Piece]:
-    parquet: Any = import_module("pyarrow.parquet")
+    try:
+        parquet = import_parquet("pyarrow.parquet")
+    except MissingExtraError as error:
+        raise FormatError(f"expected a .parquet table that can be read, but {error}") from error
     file = parquet.ParquetFile(io.BytesIO(data))
     about = file.metadata
     n_bytes = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))

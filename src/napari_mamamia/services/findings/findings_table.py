@@ -13,7 +13,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.findings.form_values import AnswerRow, list_rows
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.tables.flat_tables import Cell, write_flat_table, write_parquet_table
+from napari_mamamia.io.tables.flat_tables import Cell, can_write_parquet, write_flat_table
 from napari_mamamia.io.workspace.findings import FindingsRecord, read_findings
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -59,18 +59,12 @@ class FindingsTable:
 
         Raises
         ------
-        FormatError
-            If `path` has another suffix.
-        SaveConflictError, SaveError
+        FormatError, MissingExtraError, SaveConflictError, SaveError
             As `write_flat_table`.
         """
-        if path.suffix.lower() == ".parquet":
-            write_parquet_table(self.columns, self.rows, path, overwrite=overwrite)
-        else:
-            n_rows = len(self.rows)
-            write_flat_table(
-                self.columns, self.rows, n_rows, path, name="findings", overwrite=overwrite
-            )
+        write_flat_table(
+            self.columns, self.rows, len(self.rows), path, name="findings", overwrite=overwrite
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +125,7 @@ def write_findings(
     reader: str | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> FindingsTable:
-    """Write ``out/findings.csv`` and ``out/findings.parquet``, and return the table.
+    """Write ``out/findings.csv``, with the extra ``parquet`` also ``.parquet``; return the table.
 
     Raises
     ------
@@ -145,7 +139,7 @@ def write_findings(
     parameters = (("data_set", opened.data_set.name), ("reader", reader or ""))
     claim_folder(out, "findings", parameters, existing, opened.data_set.folders)
     table = list_findings(opened, reader)
-    for suffix in (".csv", ".parquet"):
+    for suffix in (".csv", ".parquet") if can_write_parquet() else (".csv",):
         table.save(out / f"findings{suffix}", overwrite=existing is not Existing.REFUSE)
     return table
 

@@ -27,7 +27,7 @@ from napari_mamamia.findings.form_rules import (
 from napari_mamamia.findings.form_values import parse_answers, record_answers
 from napari_mamamia.findings.lesion_numbers import keep_anchors
 from napari_mamamia.findings.shown_numbers import read_number
-from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
@@ -97,7 +97,7 @@ class FormView(QWidget):
         self._notes: dict[str, str] = {}
         self._parted: dict[str, str] = {}
         self._is_held = self._is_due = False
-        self._later = Turns(self)
+        self._later = EventLoopSteps(self)
         self._content = QWidget()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)

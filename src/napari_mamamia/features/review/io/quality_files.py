@@ -14,7 +14,8 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.cells import is_missing, parse_id, parse_label, parse_number
-from napari_mamamia.io.tables.table import Column, optional, read_table
+from napari_mamamia.io.tables.headers import Column, optional
+from napari_mamamia.io.tables.table import read_table
 
 _QUEUE_KEY: Final = "mamamia_queue"
 _SCHEMA: Final = 1

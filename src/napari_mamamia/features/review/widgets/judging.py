@@ -21,9 +21,9 @@ from napari_mamamia.features.review.services.lesion_rows import LesionTable
 from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.study_case import StudyCase, StudyPlace
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -51,7 +51,7 @@ class Judging(WindowPart):
     ) -> None:
         super().__init__(context)
         self._view, self._case, self._editing = view, case, editing
-        self._late = Turns(self)
+        self._late = EventLoopSteps(self)
         self._shown: tuple[ShownReading, ...] = ()
         self._parts: tuple[Difference, ...] = ()
         self._lesions = LesionTable()
