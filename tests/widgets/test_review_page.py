@@ -49,7 +49,11 @@ from napari_mamamia.features.review.services.client_records import StudySnapshot
 from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.features.review.services.make_study import StudyPeople
 from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.signing import Signable, SigningStatus, look_at_signing
+from napari_mamamia.features.review.services.signing import (
+    Signable,
+    SigningStatus,
+    load_signing_status,
+)
 from napari_mamamia.features.review.widgets import flow
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.page import ExtraSnapshot, ReviewPage, describe_waiting
@@ -560,7 +564,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once
-    look = look_at_signing(StudyClient(tmp_path / "NEW", "Lea", passphrase="three small words"))
+    look = load_signing_status(StudyClient(tmp_path / "NEW", "Lea", passphrase="three small words"))
     assert (look.digits, look.counts) == (short_key(study.lead_keys[0].key), True)
     frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)

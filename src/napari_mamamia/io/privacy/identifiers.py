@@ -232,7 +232,7 @@ def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
     return shown if not any(sign.is_in(folded(shown)) for sign in all_signs) else "***"
 
 
-def looks_personal(element: str, text: str) -> Iterator[Identifier]:
+def find_personal(element: str, text: str) -> Iterator[Identifier]:
     """Yield parts that resemble a name, date or number in a text of unknown meaning."""
     for kind, pattern in _PERSONAL.items():
         for match in pattern.finditer(text):

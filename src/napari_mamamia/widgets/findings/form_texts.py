@@ -39,7 +39,7 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
     )
 
 
-def say_answer(question: AskedQuestion) -> str:
+def format_answer(question: AskedQuestion) -> str:
     """Return an answer in a few words."""
     terms = [
         term.text for value in question.values if (term := question.field.term(value)) is not None
@@ -122,10 +122,10 @@ def list_lesion_notes(
     for name, whole in parted.items():
         # Until the new lesion has answers: then the reader knows which is which.
         if name in notes and name not in described and whole in described:
-            notes[name] = say_parted(whole)
+            notes[name] = describe_split(whole)
     return notes | dict(list_lost_texts(answers, facts))
 
 
-def say_parted(whole: str) -> str:
+def describe_split(whole: str) -> str:
     """Return a note that a lesion was split from another, which keeps its answers."""
     return tr("Split from lesion {whole}, which keeps its answers.", whole=whole)

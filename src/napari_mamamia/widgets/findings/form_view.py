@@ -45,10 +45,10 @@ from napari_mamamia.widgets.findings.form_texts import (
     COMPUTED,
     describe_question,
     explain_question,
+    format_answer,
     list_lesion_notes,
     name_place,
     name_question,
-    say_answer,
     why_wrong,
     write_value,
 )
@@ -327,7 +327,9 @@ class FormView(QWidget):
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
         """Return the folded questions, with computed answers below."""
         texts = [
-            say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
+            format_answer(one)
+            for one in folded
+            if one.answer is not None and one.answer.is_computed
         ]
         tip = tr("Filled in by the program: {computed}", computed=COMPUTED)
         summary = label(f"{self._prefix}_form_auto", f"{_AUTO}: {' · '.join(texts)}", tip)

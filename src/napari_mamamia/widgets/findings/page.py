@@ -305,7 +305,7 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
     )
 
 
-def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
+def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
     """Return whose mask the lesions belong to, or that nothing is filled in."""
     if not with_numbers:
         return tr("Nothing is filled in, because measurements are hidden in this reading.")

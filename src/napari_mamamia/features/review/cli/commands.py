@@ -291,11 +291,11 @@ def audit(
 ) -> None:
     """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html."""
     from napari_mamamia.features.review.services.audit import save_audit
-    from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL
+    from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS
     from napari_mamamia.features.review.services.study_form import load_study_form
 
     store = open_study(study, out)
-    pseudonymizer = NO_VEIL
+    pseudonymizer = NO_PSEUDONYMS
     if store.study.plan.blinding.hides(Hidden.OTHER_READERS):
         _require_sight(store, reader, unblind, passphrase_file, "audit")
     else:
@@ -463,25 +463,28 @@ app.command("capture")(capture)
 def _require_sight(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> None:
-    from napari_mamamia.features.review.services.unblinding import require_sight
+    from napari_mamamia.features.review.services.unblinding import require_unblinding
     from napari_mamamia.io.files.user_folders import review_folder
 
     ask = partial(read_passphrase, passphrase_file, is_new=False)
-    require_sight(store, reader, reason, review_folder(), ask, what)
+    require_unblinding(store, reader, reason, review_folder(), ask, what)
 
 
 def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> "Pseudonymizer":
     """Return the pseudonymizer of a study whose site is hidden from this person."""
-    from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, make_pseudonymizer
+    from napari_mamamia.features.review.services.pseudonymizer import (
+        NO_PSEUDONYMS,
+        make_pseudonymizer,
+    )
 
     if not store.study.hides_site:
-        return NO_VEIL
+        return NO_PSEUDONYMS
     if not reader:
         return make_pseudonymizer(store.study)
     _require_sight(store, reader, reason, passphrase_file, what)
-    return NO_VEIL
+    return NO_PSEUDONYMS
 
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:

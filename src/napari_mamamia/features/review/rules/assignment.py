@@ -86,7 +86,9 @@ def deal_cases(
     return next((deal for deal in deals if deal.is_connected), first)
 
 
-def order_of_looks(tasks: Iterable[Task], mode: ReadingMode) -> dict[tuple[str, int], list[str]]:
+def list_reading_order(
+    tasks: Iterable[Task], mode: ReadingMode
+) -> dict[tuple[str, int], list[str]]:
     """Return the readers of each (case, occasion), in reading order for the mode second-look."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:

@@ -17,7 +17,7 @@ from typing import Final
 from napari_mamamia.features.review.core.review import Role, Study
 from napari_mamamia.features.review.rules.signatures import (
     Check,
-    KeyEnd,
+    KeyRevocation,
     countersign_message,
     key_message,
     seal_of,
@@ -99,7 +99,7 @@ class _Word:
     key: str
     by: str
     is_end: bool
-    about: KeyEnd | None = None
+    about: KeyRevocation | None = None
 
     @property
     def stand(self) -> tuple[str, ...]:
@@ -198,7 +198,9 @@ class KeyReplay:
         message = countersign_message(self._origin, reader, key, by, seal)
         if is_end:
             texts = (read_text(event, "since"), read_text(event, "reason"))
-            about = KeyEnd(self._origin, reader, key, by, *texts, read_list(event, "stand"), seal)
+            about = KeyRevocation(
+                self._origin, reader, key, by, *texts, read_list(event, "stand"), seal
+            )
             message = about.message
         if not self._check(by, signature, message):
             return "the lead's signature is invalid"

@@ -103,7 +103,7 @@ def countersign_message(study: str, reader: str, key: str, lead: str, seal: str)
 
 
 @dataclass(frozen=True, slots=True)
-class KeyEnd:
+class KeyRevocation:
     """The signed content of the revocation of a key.
 
     Parameters

@@ -23,7 +23,7 @@ from napari_mamamia.features.review.rules.replay import ReviewState, came_late
 from napari_mamamia.features.review.rules.signatures import enter_message, seal_of, short_key
 from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
 from napari_mamamia.features.review.services.look import read_whole, replay_reading
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.features.review.services.study_form import list_changed_files
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
@@ -113,7 +113,7 @@ class StudyCheck:
     n_sealed: int = 0
 
 
-def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_VEIL) -> StudyStatus:
+def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS) -> StudyStatus:
     """Return the status of a study, with pseudonyms if a pseudonymizer is given.
 
     Raises as `read_whole`.
@@ -178,7 +178,7 @@ def _cover_problems(
 
 
 def verify_study(
-    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_VEIL
+    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 ) -> StudyCheck:
     """Verify a study's folder against all its hashes and rules.
 
@@ -207,7 +207,7 @@ def verify_study(
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
     entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
-    late, refused = _part_refused(state, store.origin, by_hash, reading.masks, keyless)
+    late, refused = _split_refused(state, store.origin, by_hash, reading.masks, keyless)
     problems += refused
     problems += _list_conflicts(state)
     problems += _list_signature_problems(state)
@@ -257,7 +257,7 @@ def _place_of(state: ReviewState, event: Event) -> str:
     return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
-def _part_refused(
+def _split_refused(
     state: ReviewState,
     origin: str,
     by_hash: Mapping[str, Event],

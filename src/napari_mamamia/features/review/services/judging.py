@@ -19,7 +19,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.features.review.io.client_files import JUDGE
 from napari_mamamia.features.review.io.mask_files import read_mask
-from napari_mamamia.features.review.rules.form_words import tell_reasons
+from napari_mamamia.features.review.rules.form_words import describe_reasons
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.rules.views import CaseView, ReadingView
 from napari_mamamia.features.review.services.client import StudyClient
@@ -32,7 +32,7 @@ from napari_mamamia.features.review.services.consensus import (
 )
 from napari_mamamia.features.review.services.images import find_images
 from napari_mamamia.features.review.services.lesion_match import match_masks
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.findings.form_values import carry_lesions, parse_answers_text, read_record
 from napari_mamamia.findings.lesion_numbers import rank_name
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -82,7 +82,7 @@ class Dispute:
     workspace: Path
     readings: tuple[ShownReading, ...] = ()
     held: str = ""
-    pseudonymizer: Pseudonymizer = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 
     def why_not(self, rule: ConsensusRule) -> str:
         """Return why a rule is not applicable, "" if it is."""
@@ -160,7 +160,7 @@ def _describe_dispute(
     return Dispute(
         view.key,
         study.case(view.key).case_id,
-        tell_reasons(client.form, view),
+        describe_reasons(client.form, view),
         Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
         find_images(study, client.files),
         client.files.work_folder(me, view.round, JUDGE),
@@ -288,7 +288,7 @@ def decide_dispute(
                 "it to the queue meanwhile: open it again"
             )
         text, lost = _carry_answers(answers, saved, measure)
-        choice = _tell_choice(client, dispute, saved, reason, text, consensus)
+        choice = _find_origin(client, dispute, saved, reason, text, consensus)
         client.session.let_go_of_case(dispute.case)
     return Decided(choice, lost)
 
@@ -315,7 +315,7 @@ def _carry_answers(
     return text, tuple(sorted(answers.lesions - set(voxels), key=rank_name))
 
 
-def _tell_choice(
+def _find_origin(
     client: StudyClient,
     dispute: Dispute,
     saved: tuple[Path, str] | None,

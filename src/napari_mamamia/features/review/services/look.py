@@ -181,7 +181,7 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
     )
 
 
-def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str:
+def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> str:
     """Return a reader's key that can be revoked: by its digits, or the only one.
 
     Raises

@@ -287,14 +287,16 @@ def _print_cases(
     for number, one in enumerate(files, start=1):
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
-        prints = tuple(FilePrint(name_below(path, root), sha256_of_large(path)) for path in paths)
+        prints = tuple(
+            FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
+        )
         site = find_site(one.case_id, opened.record(one.case_id))
         cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
     report_progress(len(files), len(files), "Checksums")
     return cases
 
 
-def name_below(path: Path, root: Path) -> str:
+def relative_name(path: Path, root: Path) -> str:
     """Return a file's path relative to the data set, or its name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()

@@ -116,7 +116,7 @@ class FreezeSetup:
     lead_keys: str = ""
 
 
-def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
+def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
     """Freeze a study with the keys of leads; return the SHA-256 of its file.
 
     Raises

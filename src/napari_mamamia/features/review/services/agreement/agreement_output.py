@@ -245,9 +245,9 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     ]
     if masks.n:
         lines += [
-            f"Mean over cases: Dice {say_estimate(masks.dsc)}, HD95 "
-            f"{say_estimate(masks.hd95_mm, 1)} mm, NSD at {NSD_TOLERANCE_MM:g} mm "
-            f"{say_estimate(masks.nsd)}.",
+            f"Mean over cases: Dice {format_estimate(masks.dsc)}, HD95 "
+            f"{format_estimate(masks.hd95_mm, 1)} mm, NSD at {NSD_TOLERANCE_MM:g} mm "
+            f"{format_estimate(masks.nsd)}.",
         ]
     if masks.n_both_empty:
         lines.append(
@@ -263,21 +263,21 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     for number in (*result.numbers, *result.repeat_numbers):
         lines += [
             f"{word_question(form, number.question)}, {pair.first} and {pair.second}: difference "
-            f"{say_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
-            f"{say_estimate(pair.icc)}{_say_computed(number)}."
+            f"{format_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
+            f"{format_estimate(pair.icc)}{_say_computed(number)}."
             for pair in number.pairs
         ]
     lines += [
         f"{repeat.first} read {count_of(repeat.n, 'case')} twice: Dice with the own first reading "
-        f"{say_estimate(repeat.dsc)}."
+        f"{format_estimate(repeat.dsc)}."
         for repeat in result.repeats
     ]
     lines += [
         f"{honeypot.reader} on {count_of(honeypot.masks.n, 'case')} of known truth: Dice "
-        f"{say_estimate(honeypot.masks.dsc)}; first half {_say_number(honeypot.first_half_dsc)}, "
-        f"second {_say_number(honeypot.second_half_dsc)}; found {honeypot.objects.n_valid}, missed "
-        f"{honeypot.objects.n_missing}, extra {honeypot.objects.n_extra} (accuracy "
-        f"{_say_number(honeypot.objects.accuracy)})."
+        f"{format_estimate(honeypot.masks.dsc)}; first half "
+        f"{_say_number(honeypot.first_half_dsc)}, second {_say_number(honeypot.second_half_dsc)}; "
+        f"found {honeypot.objects.n_valid}, missed {honeypot.objects.n_missing}, extra "
+        f"{honeypot.objects.n_extra} (accuracy {_say_number(honeypot.objects.accuracy)})."
         for honeypot in result.honeypots
     ]
     if result.n_lesions_unmatched:
@@ -289,12 +289,12 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     return lines
 
 
-def say_estimate(estimate: Estimate, digits: int = 3) -> str:
+def format_estimate(estimate: Estimate, digits: int = 3) -> str:
     """Return a number with its interval.
 
     Examples
     --------
-    >>> say_estimate(Estimate(0.5, 0.25, 0.75, 12), 2)
+    >>> format_estimate(Estimate(0.5, 0.25, 0.75, 12), 2)
     '0.50 (0.25 to 0.75)'
     """
     if estimate.value != estimate.value:
@@ -324,7 +324,7 @@ def _say_volumes(pair: PairedValues) -> str:
         text += f"; ratio {ratio.ratio:.2f}"
     if ratio.low == ratio.low:
         text += f" (limits {ratio.low:.2f} to {ratio.high:.2f})"
-    return f"{text}; ICC(A,1) {say_estimate(pair.icc)}."
+    return f"{text}; ICC(A,1) {format_estimate(pair.icc)}."
 
 
 def _say_lesions(agreement: LesionAgreement) -> str:
@@ -333,9 +333,9 @@ def _say_lesions(agreement: LesionAgreement) -> str:
     split = f", {agreement.n_parts} split or merged" if agreement.n_parts else ""
     return (
         f"Lesions of {agreement.first} and {agreement.second}: {agreement.n_both} marked by both "
-        f"(Dice {say_estimate(agreement.dsc)}), {agreement.n_first} by {agreement.first} only, "
+        f"(Dice {format_estimate(agreement.dsc)}), {agreement.n_first} by {agreement.first} only, "
         f"{agreement.n_second} by {agreement.second} only{split}; positive agreement "
-        f"{say_estimate(agreement.positive)}."
+        f"{format_estimate(agreement.positive)}."
     )
 
 
@@ -354,11 +354,11 @@ def _say_categories(agreement: CategoryAgreement, form: Form | None) -> list[str
     if sum(share > 0 for _, share in agreement.prevalence) < 2:
         return [f"{head}. All answers are the same: kappa and alpha are undefined."]
     kappas = [pair.kappa.value for pair in agreement.pairs if pair.kappa.value == pair.kappa.value]
-    text = f"{head}; Krippendorff's alpha {say_estimate(agreement.alpha)}"
+    text = f"{head}; Krippendorff's alpha {format_estimate(agreement.alpha)}"
     if agreement.alpha_ordinal is not None:
-        text += f", ordinal {say_estimate(agreement.alpha_ordinal)}"
+        text += f", ordinal {format_estimate(agreement.alpha_ordinal)}"
     if agreement.fleiss.value == agreement.fleiss.value:
-        text += f"; Fleiss' kappa of {agreement.n_readers} {say_estimate(agreement.fleiss)}"
+        text += f"; Fleiss' kappa of {agreement.n_readers} {format_estimate(agreement.fleiss)}"
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
     if agreement.n_alone:

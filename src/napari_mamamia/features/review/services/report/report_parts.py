@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.rules.form_words import (
-    tell_reasons,
+    describe_reasons,
     word_question,
     word_term,
     word_unit,
@@ -89,10 +89,10 @@ def make_flow(state: ReviewState) -> PageSection:
         "Numbers of cases by state; every case is in one box.",
         Drawing(flow_diagram, (whole, boxes), has_png=False),
     )
-    return PageSection("Cases", (table, _tell_decisions(state)), (figure,))
+    return PageSection("Cases", (table, _tabulate_decisions(state)), (figure,))
 
 
-def _tell_decisions(state: ReviewState) -> ReportTable:
+def _tabulate_decisions(state: ReviewState) -> ReportTable:
     """Return the origins of the decided masks, and whether readings had disagreed."""
     decided = [
         case for case in state.cases if case.decision and case.decision.act is not Act.REOPEN
@@ -192,7 +192,7 @@ def _make_dispute_row(
             UNKNOWN if dice > 1 else number(dice),
             view.state.value,
             way,
-            labels.hide("; ".join(tell_reasons(form, view))),
+            labels.hide("; ".join(describe_reasons(form, view))),
         )
     )
 
@@ -284,7 +284,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
                 state.study.case(view.key).case_id,
                 labels.call(signature.reader),
                 signature.meaning.value,
-                say_time(signature.at),
+                format_time(signature.at),
                 short_key(signature.key),
                 "yes" if signature.counts else f"no: {labels.hide(signature.why_not)}",
             ),
@@ -324,7 +324,14 @@ def make_chains(
         # The file name contains the reader's id and the computer's name.
         called = f"file {index}, {label}" if labels.words else name
         rows.append(
-            Row((called, number(len(events), 0), say_time(events[-1].at), _split(events[-1].hash)))
+            Row(
+                (
+                    called,
+                    number(len(events), 0),
+                    format_time(events[-1].at),
+                    _split(events[-1].hash),
+                )
+            )
         )
     columns = (
         Column("File", False),
@@ -337,7 +344,7 @@ def make_chains(
     return PageSection("Chains", (table,) if rows else (), says=(says,))
 
 
-def say_time(at: str) -> str:
+def format_time(at: str) -> str:
     """Return the time of an event to the second, for display."""
     return at[:19].replace("T", " ")
 
@@ -370,7 +377,7 @@ _FILLED_IN: Final = (
 )
 
 
-def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
+def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
     """Return the agreement of the readers on each question of categories."""
     rows = []
     for question in questions:
@@ -411,7 +418,7 @@ def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
     return ", ".join([*texts, *([f"{n_more} more"] if n_more > 0 else [])])
 
 
-def tell_numbers(
+def tabulate_numbers(
     questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
 ) -> ReportTable:
     """Return the agreement of each pair of readers on numeric questions."""

@@ -37,6 +37,7 @@ from napari_mamamia.features.review.services.report.report_parts import (
     FEWEST,
     PAIRS_SHOWN,
     call_pair,
+    format_time,
     list_disputes,
     list_words,
     make_chains,
@@ -46,9 +47,8 @@ from napari_mamamia.features.review.services.report.report_parts import (
     make_sites,
     make_times,
     rank_pair,
-    say_time,
-    tell_numbers,
-    tell_questions,
+    tabulate_numbers,
+    tabulate_questions,
 )
 from napari_mamamia.features.review.services.report.study_figures import (
     capture_curve,
@@ -157,7 +157,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     check = verify_study(store)
     plan = store.study.plan
     facts = (
-        f"Study {store.study.study_id}, begun {say_time(store.study.created)} UTC, "
+        f"Study {store.study.study_id}, begun {format_time(store.study.created)} UTC, "
         f"mode {plan.mode.value}, {len(store.study.cases)} cases, "
         f"{len(store.study.readers)} people.",
         plan.blinding.text or "Not blind.",
@@ -215,9 +215,9 @@ def _make_agreement(
     if any(lesion.n_both + lesion.n_first + lesion.n_second for lesion in result.lesions):
         tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
-        tables.append(tell_questions(result.categories, form))
+        tables.append(tabulate_questions(result.categories, form))
     if any(number.pairs for number in result.numbers):
-        tables.append(tell_numbers(result.numbers, labels, form))
+        tables.append(tabulate_numbers(result.numbers, labels, form))
     if defined:
         tables.append(_tell_cases(defined))
     return PageSection(
@@ -397,7 +397,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
         ),
     )
     section = PageSection(
-        "Quality control", (_tell_capture(capture),), (figure,), says=describe_capture(capture)
+        "Quality control", (_tabulate_capture(capture),), (figure,), says=describe_capture(capture)
     )
     return (section,)
 
@@ -424,7 +424,7 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
     return {case_id: is_error for _, case_id, is_error in sorted(marks)}
 
 
-def _tell_capture(capture: Capture) -> ReportTable:
+def _tabulate_capture(capture: Capture) -> ReportTable:
     """Return the curve at each tenth of the cases read."""
     n = capture.n_read
     places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
