@@ -78,12 +78,13 @@ def cases(
 ) -> None:
     """List the cases of a data set with their masks and problems."""
     from napari_mamamia.services.case.data_set import case_rows
-    from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
+    from napari_mamamia.services.case.described import describe_data_set
+    from napari_mamamia.services.case.layout_choice import keep_named_layout
 
     opened = open_at(data_set, columns, layout)
     rows = case_rows(opened)
     if keep_layout:
-        print(f"Layout: {keep_layout_of(data_set, layout)}", file=sys.stderr)
+        print(f"Layout: {keep_named_layout(data_set, layout)}", file=sys.stderr)
     if as_json:
         print(describe_data_set(opened))
     elif as_csv:

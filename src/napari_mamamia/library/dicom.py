@@ -91,21 +91,21 @@ class Imported:
 
         rows = [
             {
-                "phases": len(list(one.folder.glob("*.nii.gz"))),
-                "shape": one.shape,
-                "times_s": one.times_s,
-                "clock": one.clock,
-                "scaling": one.scaling,
+                "phases": len(list(case.folder.glob("*.nii.gz"))),
+                "shape": case.shape,
+                "times_s": case.times_s,
+                "clock": case.clock,
+                "scaling": case.scaling,
                 "warnings": "; ".join(
                     warning.text + name_arguments(warning.remedies, import_dicom)
-                    for warning in one.warnings
+                    for warning in case.warnings
                 ),
-                "kept": ", ".join(f"{name}={value}" for name, value in one.kept),
+                "kept": ", ".join(f"{name}={value}" for name, value in case.kept),
             }
-            for one in self._summary.imported
+            for case in self._summary.imported
         ]
         ids = pd.Index(
-            [one.case_id for one in self._summary.imported], name="case_id", dtype=object
+            [case.case_id for case in self._summary.imported], name="case_id", dtype=object
         )
         columns = ["phases", "shape", "times_s", "clock", "scaling", "warnings", "kept"]
         return pd.DataFrame(rows, index=ids, columns=columns)
@@ -185,9 +185,9 @@ def import_dicom(
     settings = _make_settings(
         phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing
     )
-    place, target = path_of(source, "the DICOM source"), path_of(out, "out")
+    dicom, target = path_of(source, "the DICOM source"), path_of(out, "out")
     return Imported(
-        drive(partial(importing, place, target, _require_id(case_id), settings), progress), target
+        drive(partial(importing, dicom, target, _require_id(case_id), settings), progress), target
     )
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy, UnknownLayoutError
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.data_set.mask_files import MaskListing, is_mask_file, list_masks
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_times_file
@@ -387,4 +387,8 @@ def _nothing_found(path: Path) -> FormatError:
         )
     inside = [name for name in sorted(list_names(path))[:_LOOK_AT] if recognise(path / name)]
     hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
-    return FormatError(f"expected {_LOOKED_FOR} in {path}, but found no case: {hint}")
+    return UnknownLayoutError(
+        f"expected {_LOOKED_FOR}, or a public layout in {path}, but found no case: {hint}, or "
+        "describe its layout",
+        remedies=(Remedy("layout", ("FILE",)),),
+    )

@@ -131,7 +131,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
     if n_times == 1:
         only = Verdict(Clock.SERIES, np.arange(len(rows))[None, :], "one phase", (0.0,), "")
         return Choice(only, (only,))
-    slices = [piece for row in rows for piece in row]
+    slices = [plane for row in rows for plane in row]
     slices, verdicts, doubts = _judge_clocks(slices, n_times, wanted)
     working = sorted((v for v in verdicts if v.works), key=lambda v: not v.is_plausible)
     if wanted is not None:
@@ -254,9 +254,9 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
         return "all phases are in one series"
     values = np.empty(len(slices))
     starts = _rank_series([[slices[index] for index in group] for group in by_series.values()])
-    for at, members in enumerate(by_series.values()):
+    for index_of_series, members in enumerate(by_series.values()):
         group = [slices[index] for index in members]
-        number = group[0].header.series_number if starts is None else starts[at]
+        number = group[0].header.series_number if starts is None else starts[index_of_series]
         if number is None:
             return "missing"
         inner = len(group) * n_times // len(slices)
@@ -271,7 +271,7 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
 
 def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
     """Return the ranks of series by AcquisitionTime, None where two series share a time."""
-    times = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in group] for group in series]
+    times = [[plane.clocks.get(Clock.ACQUISITION_TIME) for plane in group] for group in series]
     if any(time is None for group in times for time in group):
         return None
     firsts = [min(time for time in group if time is not None) for group in times]
@@ -292,9 +292,9 @@ def _judge_tie(
     clock: Clock, ranked: NDArray[Any], order: NDArray[np.intp], slices: Sequence[Slice]
 ) -> Verdict:
     """Return the verdict on a clock that has the same value twice at one place."""
-    place, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
-    start = place * ranked.shape[1]
-    a, b = (slices[start + order[place, time + k]] for k in (0, 1))
+    row, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
+    start = row * ranked.shape[1]
+    a, b = (slices[start + order[row, time + k]] for k in (0, 1))
     is_between = a.header.series_uid != b.header.series_uid
     both = (a.series_name, b.series_name) if is_between else (a.name, b.name)
     return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have the same {clock}")

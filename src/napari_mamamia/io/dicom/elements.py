@@ -401,15 +401,15 @@ def _find_unused(header: Any, scaling: Scaling, maps: Sequence[Any], tables: Seq
         return f"ModalityLUTSequence (table {zlib.crc32(data):08x})"
     if not maps:
         return ""
-    told = [
+    pairs = [
         tuple(optional_number(item, f"RealWorldValue{name}") for name in ("Slope", "Intercept"))
         for item in maps
     ]
     slope, intercept = (optional_number(header, name) for name in _LUT)
-    known = [scaling.pair, (1.0 if slope is None else slope, intercept or 0.0)]
-    if any(_is_same_map(mapping, other) for mapping in told for other in known):
+    applied = [scaling.pair, (1.0 if slope is None else slope, intercept or 0.0)]
+    if any(_is_same_map(mapping, other) for mapping in pairs for other in applied):
         return ""
-    slope, intercept = told[0]
+    slope, intercept = pairs[0]
     if slope is None:
         return "RealWorldValueMappingSequence (a table)"
     return f"RealWorldValueMappingSequence (slope {slope:g}, intercept {intercept or 0.0:g})"

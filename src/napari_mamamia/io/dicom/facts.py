@@ -212,8 +212,8 @@ def remapped_uid(uid: str, secret: bytes) -> str:
 
 def _shifted_date(header: Any, secret: bytes) -> str:
     """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
-    told = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
-    exam = next((day for day in told if day), None)
+    dates_read = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
+    exam = next((day for day in dates_read if day), None)
     if exam is None:
         return ""
     patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
@@ -229,9 +229,9 @@ def _with_groups(header: Any) -> list[Any]:
     for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
         for group in (header.get(name) or ())[:1]:
             places += [item for element in group if element.VR == "SQ" for item in element.value]
-    for place in places[1:]:
-        if place.get("EffectiveEchoTime") is not None and place.get("EchoTime") is None:
-            place.EchoTime = place.EffectiveEchoTime
+    for data_set in places[1:]:
+        if data_set.get("EffectiveEchoTime") is not None and data_set.get("EchoTime") is None:
+            data_set.EchoTime = data_set.EffectiveEchoTime
     return places
 
 

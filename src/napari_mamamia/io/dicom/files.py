@@ -107,7 +107,7 @@ def read_studies(folder: Path) -> tuple[Study, ...]:
     files, damaged, n_foreign, archives = _sorted_files(folder)
     if not files:
         raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
-    images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
+    images: list[tuple[Path, Image | Damaged]] = [(file.path, file) for file in damaged]
     with closing(_read_headers(files)) as read:
         images += paced(read, "Reading DICOM headers", len(files))
     return _by_study(folder, images, n_foreign, archives)
@@ -296,7 +296,7 @@ def _find_nearest_study(path: Path, places: Mapping[str, Path]) -> str:
     """Return the study in whose folder a file is: the only one, or the deepest; "" for none."""
     if len(places) == 1:
         return next(iter(places))
-    around = [(len(place.parts), uid) for uid, place in places.items() if place in path.parents]
+    around = [(len(folder.parts), uid) for uid, folder in places.items() if folder in path.parents]
     deepest = max(around, default=(0, ""))
     is_one = sum(depth == deepest[0] for depth, _ in around) == 1
     return deepest[1] if is_one else ""

@@ -74,7 +74,7 @@ class _Groups:
 
     def items(self, name: str) -> Sequence[Any]:
         """Return the items of a functional group, none where it is missing."""
-        both = (place.get(name) for place in (self._own, self._shared) if place is not None)
+        both = (groups.get(name) for groups in (self._own, self._shared) if groups is not None)
         return next((items for items in both if items), ())
 
     def philips(self, content: Any) -> Any:
@@ -195,7 +195,7 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
 
 def _find_first(places: tuple[Any, ...], element: PrivateElement) -> Any:
     """Return an element's value in the first data set that has it, None where none has."""
-    values = (read_value(place, element) for place in places)
+    values = (read_value(data_set, element) for data_set in places)
     return next((value for value in values if value is not None), None)
 
 

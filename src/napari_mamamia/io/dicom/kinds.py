@@ -96,12 +96,12 @@ class SequenceKey:
     def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
         """Return the differences: name, own value, other value."""
         rows = [
-            (what, one or "none", two or "none")
-            for what, one, two in (
+            (what, mine_text or "none", two or "none")
+            for what, mine_text, two in (
                 ("sequence", " ".join(self.technique), " ".join(other.technique)),
                 ("part", self.contrast, other.contrast),
             )
-            if one != two
+            if mine_text != two
         ]
         for what, mine, theirs, unit, is_near in (
             ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _is_close),
@@ -111,8 +111,8 @@ class SequenceKey:
             ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _is_close),
         ):
             if not is_near(mine, theirs):
-                one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
-                rows.append((what, one, two))
+                mine_text, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
+                rows.append((what, mine_text, two))
         if self.echo_number and other.echo_number and self.echo_number != other.echo_number:
             rows.append(("echo", f"{self.echo_number}", f"{other.echo_number}"))
         return rows

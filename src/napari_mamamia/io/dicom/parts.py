@@ -41,7 +41,7 @@ _COUNTING: Final = (
 """Clocks that may number the phases of a series without whole stacks, the most reliable first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """The images of one series that are one kind of image: by place, or the reason why not.
 
@@ -107,8 +107,8 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
     or mirrored against most phases are flipped.
     """
     by_series: dict[str, list[Slice]] = {}
-    for piece in _turned_alike(slices):
-        by_series.setdefault(piece.header.series_uid, []).append(piece)
+    for plane in _turned_alike(slices):
+        by_series.setdefault(plane.header.series_uid, []).append(plane)
     return _number_parts(
         [part for pieces in by_series.values() for part in _parts_of_series(pieces, allow_thin)]
     )
@@ -185,14 +185,14 @@ def _number_phases(
     """
     numbers = _of_parted(slices) if places is None else _of_stacks(places)
     phase_by_id = {
-        id(piece): UNNUMBERED if number == UNNUMBERED else number + first
-        for piece, number in numbers
+        id(plane): UNNUMBERED if number == UNNUMBERED else number + first
+        for plane, number in numbers
     }
     if all(image.phase == phase_by_id[id(image)] for image in slices):
         return tuple(slices), places
     new = {id(image): replace(image, phase=phase_by_id[id(image)]) for image in slices}
     if places is not None:
-        rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
+        rows = tuple(tuple(new[id(plane)] for plane in row) for row in places.rows)
         places = replace(places, rows=rows)
     return tuple(new[id(image)] for image in slices), places
 
@@ -201,7 +201,7 @@ def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
     flat = places.slices
     stacks = order_inside(flat, places.n_times)
     if stacks is None:
-        return [(piece, UNNUMBERED) for piece in flat]
+        return [(plane, UNNUMBERED) for plane in flat]
     return [(flat[index], phase) for phase, stack in enumerate(stacks) for index in stack]
 
 
@@ -211,10 +211,10 @@ def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
         numbers = np.array([np.nan if value is None else value for value in values])
         if np.isnan(numbers).any():
             continue
-        _, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        _, phases, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         usual = int(np.median(counts))
         if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
-            return list(zip(slices, at.tolist(), strict=True))
+            return list(zip(slices, phases.tolist(), strict=True))
     return [(image, UNNUMBERED) for image in slices]
 
 
@@ -225,8 +225,8 @@ def _find_start(part: Part) -> float:
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
     """Return the images of one series by kind, orientation, sequence, echo, trigger and side."""
     by_kind: dict[Kind, list[Slice]] = {}
-    for piece in own:
-        by_kind.setdefault(piece.kind, []).append(piece)
+    for plane in own:
+        by_kind.setdefault(plane.kind, []).append(plane)
     parts = []
     groups: list[Part] = []
     for pieces in by_kind.values():
@@ -367,9 +367,12 @@ def _split_sides(group: Part) -> list[Part]:
     index = int(np.searchsorted(positions, 0.0, side="right")) - 1
     if gaps[index] < _BETWEEN_BREASTS * float(np.median(gaps)):
         return [group]
-    left = tuple(p for p in group.slices if p.position_mm[0] > 0)
+    left_planes = tuple(p for p in group.slices if p.position_mm[0] > 0)
     right = tuple(p for p in group.slices if p.position_mm[0] <= 0)
-    return [replace(group, slices=left, side="left"), replace(group, slices=right, side="right")]
+    return [
+        replace(group, slices=left_planes, side="left"),
+        replace(group, slices=right, side="right"),
+    ]
 
 
 def _place_part(part: Part, allow_thin: bool) -> Part:

@@ -11,7 +11,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.privacy.identifiers import Identifier, folded, looks_personal, signs_of
+from napari_mamamia.io.privacy.identifiers import Identifier, find_personal, folded, signs_of
 
 _GROUP: Final = 0x0010
 _IDS: Final = frozenset(
@@ -138,21 +138,23 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
     FormatError
         If the system refuses a file, because its identifiers would be missing.
     """
-    asked = _Asked()
+    reader = _Asked()
     for number, path in enumerate(files):
         report_progress(number, number + 1, "Reading patient identifiers")
         if is_dicom_file(path):
-            asked.n_files += 1
+            reader.n_files += 1
             try:
-                _ask_file(path, asked)
+                _ask_file(path, reader)
             except FormatError as error:
                 if is_refused(error):
                     raise
-                asked.n_unread += 1
+                reader.n_unread += 1
     identifiers = (
-        one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms
+        identifier
+        for identifier in reader.found
+        if identifier.certain or folded(identifier.text) not in reader.pseudonyms
     )
-    return Persons(telling(identifiers), asked.n_unread, asked.n_files, asked.n_removed)
+    return Persons(telling(identifiers), reader.n_unread, reader.n_files, reader.n_removed)
 
 
 @dataclass(slots=True)
@@ -253,9 +255,9 @@ def _told_by_bytes(element: Any) -> Iterator[Identifier]:
 
 def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
     """Yield names in a text of unknown meaning; in private elements also dates and numbers."""
-    for one in looks_personal(element.keyword or _describe_element(element), text):
-        if one.kind == "person" or element.tag.is_private:
-            yield one
+    for identifier in find_personal(element.keyword or _describe_element(element), text):
+        if identifier.kind == "person" or element.tag.is_private:
+            yield identifier
 
 
 def _find_kind(element: Any) -> str:

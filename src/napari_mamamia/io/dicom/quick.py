@@ -166,8 +166,8 @@ def read_quickly(stream: BinaryIO) -> QuickHeader | None:
     """
     try:
         window = _Window(stream)
-        syntax, at = _read_meta(window)
-        values, end = _read_elements(window, at, syntax != _IMPLICIT)
+        syntax, offset = _read_meta(window)
+        values, end = _read_elements(window, offset, syntax != _IMPLICIT)
     except (_UnusualError, struct.error, ValueError, OSError):
         return None
     if values.get("SOPClassUID") != _MR or not syntax:
@@ -181,16 +181,16 @@ def _read_meta(window: _Window) -> tuple[str, int]:
     if head[128:132] != b"DICM" or head[132:140] != _META_LENGTH:
         raise _UnusualError
     end = 144 + int.from_bytes(head[140:144], "little")
-    at, syntax = 144, ""
-    while at < end:
-        tag, vr, length, at = _read_explicit(window, at)
+    offset, syntax = 144, ""
+    while offset < end:
+        tag, vr, length, offset = _read_explicit(window, offset)
         if tag == 0x00020010 and vr == b"UI":
-            syntax = decode_text(window.take(at, length)) or ""
-        at += length
+            syntax = decode_text(window.take(offset, length)) or ""
+        offset += length
     is_plain = syntax in {_EXPLICIT, _IMPLICIT}
-    if at != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
+    if offset != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
         raise _UnusualError
-    return syntax, at
+    return syntax, offset
 
 
 def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, Any], int]:

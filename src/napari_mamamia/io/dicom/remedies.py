@@ -47,6 +47,13 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
     return [Remedy("leave_out", tuple(selectors))] if selectors else []
 
 
+def leave_out_each(
+    groups: Iterable[Iterable[Sequence[Slice]]], among: Sequence[Sequence[Slice]]
+) -> list[Remedy]:
+    """Return the remedies that leave out one group of volumes each."""
+    return [remedy for group in groups for remedy in leave_out(group, among)]
+
+
 def leave_phase_out(piece: Slice) -> list[Remedy]:
     """Return the remedy that leaves out the phase of an image; none if the phase is unknown."""
     if piece.phase == UNNUMBERED:

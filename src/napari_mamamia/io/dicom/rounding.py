@@ -48,8 +48,8 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
     if not 0 < step <= _COARSEST_COSINE:
         return None
     in_plane = axes if normal is None else axes - np.outer(axes @ normal, normal)
-    left, _, right = np.linalg.svd(in_plane, full_matrices=False)
-    nearest: NDArray[Any] = left @ right
+    u, _, right = np.linalg.svd(in_plane, full_matrices=False)
+    nearest: NDArray[Any] = u @ right
     return nearest if float(np.abs(nearest - axes).max()) <= step else None
 
 

@@ -47,7 +47,7 @@ class Places:
     @property
     def slices(self) -> tuple[Slice, ...]:
         """All planes, place by place."""
-        return tuple(piece for row in self.rows for piece in row)
+        return tuple(plane for row in self.rows for plane in row)
 
     @property
     def name(self) -> str:
@@ -90,10 +90,10 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     # DICOM's first two axes run to the left and to the back, ours to the right and the front.
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
     if not np.array_equal(axes, np.reshape(first.orientation, (2, 3))):
-        told = ", ".join(f"{number:g}" for number in first.orientation)
+        cosines = ", ".join(f"{number:g}" for number in first.orientation)
         notes = (
             *notes,
-            f"ImageOrientationPatient of {first.header.label} is rounded ({told}): the nearest "
+            f"ImageOrientationPatient of {first.header.label} is rounded ({cosines}): the nearest "
             "perpendicular directions were used",
         )
     return Places(rows, Grid((len(rows), *first.shape), ras), notes)
@@ -212,7 +212,7 @@ def _find_step(
     Gaps and slants that rounding of the headers does not explain are refused.
     """
     first = rows[0][0]
-    told_mm = np.array([[piece.position_mm for piece in row] for row in rows])
+    told_mm = np.array([[plane.position_mm for plane in row] for row in rows])
     positions = told_mm.mean(axis=1)
     mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
     turned = nearest_axes(np.reshape(first.orientation, (2, 3)), mean / np.linalg.norm(mean))
@@ -294,7 +294,7 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
     """Refuse planes that are shifted sideways against the first one of their place."""
     height = float(np.linalg.norm(step))
     for row in rows:
-        positions = np.array([piece.position_mm for piece in row])
+        positions = np.array([plane.position_mm for plane in row])
         off = np.abs(positions - positions[0]).max(axis=1)
         worst = int(np.argmax(off))
         if off[worst] > min(_MOVED_SHARE * height, _MOVED_MM):

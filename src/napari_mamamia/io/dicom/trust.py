@@ -54,8 +54,8 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
     """
     pieces = [image for image in slices if not image.is_padding]
     values: dict[str, list[str]] = {}
-    for piece in pieces:
-        for name, value in piece.refused_times:
+    for plane in pieces:
+        for name, value in plane.refused_times:
             if name.replace("DateTime", "Time").endswith(clock):
                 values.setdefault(name, []).append(value)
     return tuple(
@@ -179,6 +179,6 @@ def time_oddities(
 def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
     if timed_by not in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME):
         return False
-    pieces = (piece for stack in stacks for piece in stack if not piece.is_padding)
+    pieces = (plane for stack in stacks for plane in stack if not plane.is_padding)
     # Without a time it counts as no whole minute: 1 s is none.
     return all(image.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for image in pieces)

@@ -14,7 +14,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
+from napari_mamamia.io.privacy.identifiers import Identifier, find_personal
 from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.streams import open_stream
@@ -50,12 +50,12 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     looked: set[Path] = set()
     for number, path in enumerate(files):
         report_progress(number, number + 1, "Reading patient identifiers")
-        for one in (path, *_find_sidecar(path)):
-            if one in looked:
+        for file in (path, *_find_sidecar(path)):
+            if file in looked:
                 continue
-            looked.add(one)
+            looked.add(file)
             try:
-                identifiers.update(dict.fromkeys(_read_identifiers(one)))
+                identifiers.update(dict.fromkeys(_read_identifiers(file)))
             except FormatError as error:
                 if is_refused(error):
                     raise
@@ -147,6 +147,6 @@ def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
     """Yield the identifiers in a free text: itself, and names, dates and numbers in it."""
     for element, text in texts:
-        yield from looks_personal(element, text)
+        yield from find_personal(element, text)
         if text.strip():
             yield Identifier(element, text.strip(), "text", certain=False)

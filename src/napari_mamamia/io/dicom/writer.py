@@ -52,8 +52,8 @@ def write_study(
         for phase, volume in enumerate(signal):
             for index, plane in enumerate(volume):
                 n_written = phase * signal.shape[1] + index
-                place = _locate_plane(grid, index)
-                image = _make_image(plane, place, times_s[phase], uids, name)
+                position = _locate_plane(grid, index)
+                image = _make_image(plane, position, times_s[phase], uids, name)
                 image.SeriesNumber, image.InstanceNumber = 4, n_written + 1
                 image.AcquisitionNumber = image.TemporalPositionIdentifier = phase + 1
                 path = building / f"IM_{n_written:05d}.dcm"

@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside, use_clock
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
@@ -122,10 +122,10 @@ def without_twins(
     CaseError
         If copies remain and the original is unknown.
     """
-    parts, left = _least_processed(whole, name)
+    parts, processed = _least_processed(whole, name)
     parts, sent = _sent_once(parts, looks)
     parts, computed = _without_differences(parts, looks)
-    acquisition = Acquisition(tuple(parts), (*left, *sent, *computed))
+    acquisition = Acquisition(tuple(parts), (*processed, *sent, *computed))
     if not is_named:
         _require_times_of_all(acquisition, clock, name)
     _require_no_twins(acquisition, clock, name)
@@ -139,7 +139,7 @@ def difference(a: Part, b: Part) -> str:
     """
     differences = _apart_in_place(a, b) if a.places and b.places else []
     differences += [
-        f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)
+        f"{what} {value} and {other}" for what, value, other in a.sequence.differences(b.sequence)
     ]
     if a.trigger != b.trigger:
         differences.append(f"trigger {a.trigger} and {b.trigger}")
@@ -151,7 +151,7 @@ def _apart_in_place(a: Part, b: Part) -> list[str]:
         return []
     grid, other = a.places.grid, b.places.grid
     differences = []
-    for what, one, two in (
+    for what, value, two in (
         (
             "slices x rows x columns",
             _join_numbers(grid.shape, "d"),
@@ -164,8 +164,8 @@ def _apart_in_place(a: Part, b: Part) -> list[str]:
             f"{_join_numbers(other.spacing_mm, '.2f')} mm",
         ),
     ):
-        if one != two:
-            differences.append(f"{what} {one} and {two}")
+        if value != two:
+            differences.append(f"{what} {value} and {two}")
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
     if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
         differences.append(f"place, by {moved:.3g} mm")
@@ -222,7 +222,7 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
         sets.setdefault(part.kind.processing, []).append(part)
     # Motion-corrected images come last, because their voxels were resampled.
     first, *others = sorted(sets, key=lambda words: ("moco" in words, len(words), sorted(words)))
-    parts, left = list(sets[first]), []
+    parts, left_out = list(sets[first]), []
     for words in others:
         fate = _fate_of_set(sets[words], parts, name)
         if fate is None:
@@ -230,8 +230,8 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
             continue
         role = next((r for w, r in _PROCESSED.items() if w in words - first), Role.FILTERED)
         steps = ", ".join(sorted(words - first)) or "processed"
-        left += [LeftOut(part, role, f"{steps} in the header", fate) for part in sets[words]]
-    return parts, left
+        left_out += [LeftOut(part, role, f"{steps} in the header", fate) for part in sets[words]]
+    return parts, left_out
 
 
 def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
@@ -250,14 +250,14 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
         "processed "
         f"{of} has {len(theirs)}: leave out the copies",
-        remedies=[way for some in reversed(both) for way in leave_out(some, both[0] + both[1])],
+        remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
     """Leave out volumes whose time and values another volume has."""
     unique_parts: list[Part] = []
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
     for part in _by_number(parts):
         volumes = _list_volumes(part)
@@ -270,8 +270,8 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
             first = next(twin for twin in twins if twin is not None)
             copy = _select_volumes(part, copies, volumes)
             evidence = "the same acquisition time and the same values"
-            left.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
-    return unique_parts, left
+            left_out.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
+    return unique_parts, left_out
 
 
 def _find_twin(
@@ -290,7 +290,7 @@ def _find_twin(
 def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
     if len(wanted) == len(own):
         return part
-    return part_of([piece for volume in wanted for piece in volume.stack], part, allow_thin=True)
+    return part_of([plane for volume in wanted for plane in volume.stack], part, allow_thin=True)
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
@@ -298,17 +298,17 @@ def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part
     by_part = [_list_volumes(part) for part in parts]
     every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
-    originals, left = [], []
+    originals, left_out = [], []
     for part, volumes in zip(parts, by_part, strict=True):
         computed = [volume for volume in volumes if _is_difference(volume, ordered, looks)]
-        rest = [volume for volume in volumes if not any(volume is one for one in computed)]
+        rest = [volume for volume in volumes if volume not in computed]
         if rest:
             originals.append(_select_volumes(part, rest, volumes))
         if computed:
             evidence = "its pixels are one phase less another"
             gone = _select_volumes(part, computed, volumes)
-            left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
-    return originals, left
+            left_out.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
+    return originals, left_out
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
@@ -332,7 +332,9 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     is_no_clock = len(by_moment) == 1
     if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was removed
         return
-    apart = [one for one in _TELLING_TWINS if _tells_apart(one, found.volumes)]
+    apart = [
+        other_clock for other_clock in _TELLING_TWINS if _tells_apart(other_clock, found.volumes)
+    ]
     if clock in apart:  # AcquisitionTime of one of them is wrong
         return
     a, b = twins[:2]
@@ -340,11 +342,8 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
-    remedies = [
-        remedy
-        for index in range(max(map(len, moments)))
-        for remedy in leave_out(_all_but(index, moments), every)
-    ]
+    copies = (_all_but(index, moments) for index in range(max(map(len, moments))))
+    remedies = leave_out_each(copies, every)
     remedies += map(use_clock, [Clock.SERIES] if is_no_clock else apart)
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
@@ -360,7 +359,7 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
     """Return whether a clock separates all volumes and agrees with AcquisitionTime."""
     pairs = []
     for volume in volumes:
-        values = [piece.clocks[clock] for piece in volume.stack if clock in piece.clocks]
+        values = [plane.clocks[clock] for plane in volume.stack if clock in plane.clocks]
         if len(values) < len(volume.stack) or volume.moment is None:
             return False
         pairs.append((min(values), volume.moment))
@@ -390,7 +389,11 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
         return
     if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # it has one, but an invalid one
         return
-    apart = [one for one in _OTHER_CLOCKS if _parts_all(one, volumes) and _tells_apart(one, timed)]
+    apart = [
+        other_clock
+        for other_clock in _OTHER_CLOCKS
+        if _parts_all(other_clock, volumes) and _tells_apart(other_clock, timed)
+    ]
     if Clock.TEMPORAL_POSITION in apart:
         return
     names = [
@@ -401,7 +404,7 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
-    remedies = [remedy for some in sets for remedy in leave_out(some, every)]
+    remedies = leave_out_each(sets, every)
     remedies += map(use_clock, apart)
     if apart:
         remedies.append(use_series(every))
@@ -416,9 +419,9 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
 def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
     """Return whether the values of a clock do not overlap between volumes."""
     values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
-    if any(None in own for own in values):
+    if any(None in numbers for numbers in values):
         return False
-    ranges = sorted((min(own), max(own)) for own in values)  # type: ignore[type-var]
+    ranges = sorted((min(numbers), max(numbers)) for numbers in values)  # type: ignore[type-var]
     return all(a[1] < b[0] for a, b in pairwise(ranges))  # type: ignore[operator]
 
 

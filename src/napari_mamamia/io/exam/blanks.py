@@ -48,14 +48,14 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
         n_rows = stack[0].shape[0]
         broken = np.flatnonzero(tail - least > _MOST_SHARE * n_rows)
         if len(broken):
-            piece, most = stack[int(broken[0])], int(tail[broken[0]])
+            plane, most = stack[int(broken[0])], int(tail[broken[0]])
             rows = (
                 f"{n_rows} rows hold one value"
                 if most >= n_rows
                 else f"last {most} of {n_rows} rows are blank"
             )
             raise FormatError(
-                f"expected values in all rows of {piece.name}, as in other phases, but "
+                f"expected values in all rows of {plane.name}, as in other phases, but "
                 f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
                 "were read), as after an interrupted copy or a failed scan: copy the files "
                 "again, or "

@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.acquisitions import (
@@ -75,9 +75,7 @@ def candidates_of(
     """
     chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
-    fitting = _find_fitting_parts(
-        [part for part in chosen if not any(part is one for one in by_role)]
-    )
+    fitting = _find_fitting_parts([part for part in chosen if part not in by_role])
     series = {part.header.series_uid for part in (*fitting, *by_role)}
     named = by_role + [
         part
@@ -85,13 +83,11 @@ def candidates_of(
         if part.header.series_uid not in series
         and selection.names_series(part.header.series_number)
     ]
-    counted = [part for part in chosen if any(part is one for one in (*fitting, *named))]
-    left = tuple(
-        LeftOut(part, part.role, part.kind.evidence)
-        for part in chosen
-        if not any(part is one for one in counted)
+    counted = [part for part in chosen if part in fitting or part in named]
+    left_out = tuple(
+        LeftOut(part, part.role, part.kind.evidence) for part in chosen if part not in counted
     )
-    return Candidates(tuple(counted), left, unwanted, _describe_odd_parts(named))
+    return Candidates(tuple(counted), left_out, unwanted, _describe_odd_parts(named))
 
 
 def _split_parts(
@@ -100,7 +96,7 @@ def _split_parts(
     """Return the parts that the user's selection keeps, and the others; phases may split a part."""
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
-        return chosen, tuple(part for part in parts if not any(part is one for one in chosen))
+        return chosen, tuple(part for part in parts if part not in chosen)
     used_parts: list[Part] = []
     gone: list[Part] = []
     for part in parts:
@@ -133,7 +129,7 @@ def choose_acquisition(
     if not acquisitions:
         part = candidates.parts[0]
         raise not_whole(part, without_odd_phases(part))
-    first, left = _only_one(acquisitions, looks, name)
+    first, left_out = _only_one(acquisitions, looks, name)
     broken = [part for part in candidates.parts if part.problem]
     _require_no_uncertainty(first, acquisitions, broken, name)
     _require_one_turn(first, candidates.parts)
@@ -147,13 +143,13 @@ def choose_acquisition(
         _require_proof(whole, looks, name)
         _require_originals(whole, name)
         _require_facts_of_all(whole, name)
-    return replace(whole, left_out=(*whole.left_out, *left))
+    return replace(whole, left_out=(*whole.left_out, *left_out))
 
 
 def _find_fitting_parts(parts: Sequence[Part]) -> list[Part]:
     """Return the parts that are phases by their headers, or their substitutes."""
     fitting = [part for part in parts if part.role in PHASES | {Role.MOTION_CORRECTED}]
-    if any(one.n_times > 1 for one in acquisitions_of(fitting)):
+    if any(acquisition.n_times > 1 for acquisition in acquisitions_of(fitting)):
         return fitting
     return fitting + [part for part in parts if part.role is Role.IN_PHASE]
 
@@ -173,27 +169,29 @@ def _only_one(
     found: Sequence[Acquisition], looks: Looks, name: str
 ) -> tuple[Acquisition, list[LeftOut]]:
     """Return the only acquisition that is a dynamic, and why the others are none."""
-    dynamic = [one for one in found if one.n_times > 1]
+    dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
     if not dynamic:
         if len(found) > 1:
             raise ask_which(found, name)
         return found[0], []
-    left: list[LeftOut] = []
-    slow = [one for one in dynamic if not _is_ultrafast(one)]
+    left_out: list[LeftOut] = []
+    slow = [acquisition for acquisition in dynamic if not _is_ultrafast(acquisition)]
     if slow and len(slow) < len(dynamic):
-        left += _list_left_out(
+        left_out += _list_left_out(
             dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, in addition to slower ones"
         )
         dynamic = slow
     if len(dynamic) > 1:
-        seen = [one for one in dynamic if _shows_contrast(one, looks)]
+        seen = [acquisition for acquisition in dynamic if _shows_contrast(acquisition, looks)]
         if len(seen) == 1:
-            left += _list_left_out(dynamic, seen, Role.OTHER_SEQUENCE, "no contrast in its pixels")
+            left_out += _list_left_out(
+                dynamic, seen, Role.OTHER_SEQUENCE, "no contrast in its pixels"
+            )
             dynamic = seen
     if len(dynamic) > 1:
         raise ask_which(dynamic, name)
-    left += _flip_angles(dynamic[0], found)
-    return dynamic[0], left
+    left_out += _flip_angles(dynamic[0], found)
+    return dynamic[0], left_out
 
 
 def _shows_contrast(one: Acquisition, looks: Looks) -> bool:
@@ -211,9 +209,9 @@ def _list_left_out(
 ) -> list[LeftOut]:
     return [
         LeftOut(part, role, evidence)
-        for one in all_of
-        if not any(one is other for other in kept)
-        for part in one.parts
+        for acquisition in all_of
+        if acquisition not in kept
+        for part in acquisition.parts
     ]
 
 
@@ -224,9 +222,9 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
         LeftOut(
             part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, otherwise the same"
         )
-        for one in found
-        if one is not chosen
-        for part in one.parts
+        for acquisition in found
+        if acquisition is not chosen
+        for part in acquisition.parts
         if part.sequence.is_same_but_angle(first.sequence)
         and part.sequence.flip_degrees is not None
         and is_same_place(part, first)
@@ -245,7 +243,9 @@ def _require_no_uncertainty(
     n_planes = sum(len(part.slices) for part in chosen.parts)
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
-            every = [[image] for one in (*chosen.parts, *broken) for image in one.slices]
+            every = [
+                [image] for other_part in (*chosen.parts, *broken) for image in other_part.slices
+            ]
             remedies = without_odd_phases(part) + leave_out([[p] for p in part.slices], every)
             raise not_whole(part, remedies)
     for other in found:
@@ -293,19 +293,15 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
     """Refuse phases some of which are derived, because they may be computed from the others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
-        others = [part for part in chosen.parts if not any(part is one for one in parts)]
+        others = [part for part in chosen.parts if part not in parts]
         every = [volume.stack for volume in chosen.volumes]
-        remedies = [
-            remedy
-            for some in (parts, others)
-            for remedy in leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
-        ]
+        groups = ([v.stack for v in Acquisition(tuple(some)).volumes] for some in (parts, others))
         raise CaseError(
             f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so the first may be "
             "computed from "
             "the second: leave out the wrong one, or use both",
-            remedies=[*remedies, use_series(every)],
+            remedies=[*leave_out_each(groups, every), use_series(every)],
         )
 
 
@@ -317,7 +313,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
     volumes = chosen.volumes
     for what, fact in _FACTS.items():
         bare = [v for v in volumes if any(getattr(p.sequence, fact) is None for p in v.stack)]
-        others = [v for v in volumes if not any(v is one for one in bare)]
+        others = [v for v in volumes if v not in bare]
         if not bare or not others:
             continue
         every = [volume.stack for volume in volumes]
@@ -353,14 +349,15 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     fast = [
         part for part in chosen.parts if part.n_times > 4 and _is_ultrafast(Acquisition((part,)))
     ]
-    rest = Acquisition(tuple(p for p in chosen.parts if not any(p is one for one in fast)))
+    rest = Acquisition(tuple(part for part in chosen.parts if part not in fast))
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
             f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: choose one of "
             "them",
             remedies=[
-                use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,)))
+                use_series(v.stack for v in acquisition.volumes)
+                for acquisition in (rest, Acquisition((*fast,)))
             ],
         )
 
@@ -371,7 +368,7 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
         if part.n_times < 2:
             continue
         timed = {
-            tuple(piece.clocks.get(clock) for clock in _TELLING) for piece in _find_middle(part)
+            tuple(plane.clocks.get(clock) for clock in _TELLING) for plane in _find_middle(part)
         }
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.pixels import read_plane, sample_planes
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.volumes.inflate import crc32_of
 
@@ -51,9 +51,9 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
     for image in slices:
         uid = image.header.instance_uid
         twins = first.setdefault((uid, image.frame), {}) if uid else {}
-        own = (image.header.series_uid, image.clocks.get(Clock.INSTANCE_NUMBER),
+        key = (image.header.series_uid, image.clocks.get(Clock.INSTANCE_NUMBER),
                *_place_and_time(image))  # fmt: skip
-        twin = twins.setdefault(own, image)
+        twin = twins.setdefault(key, image)
         if twin is image:
             pieces.append(image)
             shared |= {uid} if len(twins) > 1 else set()
@@ -84,9 +84,9 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
     read only of images that agree otherwise.
     """
     by_series: dict[str, dict[tuple[object, ...], list[Slice]]] = {}
-    for piece in slices:
-        by_place = by_series.setdefault(piece.header.series_uid, {})
-        by_place.setdefault(_place_and_time(piece), []).append(piece)
+    for plane in slices:
+        by_place = by_series.setdefault(plane.header.series_uid, {})
+        by_place.setdefault(_place_and_time(plane), []).append(plane)
     gone: set[int] = set()
     notes = []
     for by_place in by_series.values():
@@ -94,7 +94,7 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
         if not 0 < len(doubled) < _MOST_SHARE * len(by_place):
             continue
         again = [twin for twins in doubled for twin in twins[1:] if _is_equal(twins[0], twin)]
-        gone |= {id(piece) for piece in again}
+        gone |= {id(plane) for plane in again}
         if again:
             notes.append(
                 f"{len(again)} image(s) of {again[0].header.label} were sent again under other "
@@ -104,9 +104,12 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
 
 
 def _place_and_time(piece: Slice) -> tuple[object, ...]:
-    place = tuple(round(mm, 3) for mm in (*piece.position_mm, *piece.orientation))
-    return (piece.kind, piece.sequence, piece.echo, piece.shape, piece.scaling, piece.frame, place,
-            *(piece.clocks.get(clock) for clock in _TIMES))  # fmt: skip
+    position = tuple(round(mm, 3) for mm in (*piece.position_mm, *piece.orientation))
+    times = (piece.clocks.get(clock) for clock in _TIMES)
+    return (
+        piece.kind, piece.sequence, piece.echo, piece.shape, piece.scaling, piece.frame, position,
+        *times,
+    )  # fmt: skip
 
 
 def _is_equal(a: Slice, b: Slice) -> bool:
@@ -130,7 +133,7 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
     pairs = _equal_planes(stacks)
     if not pairs:
         return None
-    phases = sorted({place.phase for pair in pairs for place in pair})
+    phases = sorted({plane.phase for pair in pairs for plane in pair})
     names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
     return CaseError(
         f"expected different pixels in each slice of each phase of {name}, but "
@@ -139,11 +142,7 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
         "copy the exam from the scanner again, leave out the wrong phase, "
         "or use all phases as they are",
         remedies=[
-            *(
-                remedy
-                for gone in _find_suspects(pairs)
-                for remedy in leave_out([stacks[k] for k in gone], stacks)
-            ),
+            *leave_out_each(([stacks[k] for k in gone] for gone in _find_suspects(pairs)), stacks),
             use_series(stacks),
         ],
     )
@@ -153,9 +152,9 @@ def _equal_planes(stacks: Sequence[Sequence[Slice]]) -> list[tuple[_Place, _Plac
     """Return pairs of equal planes, the earlier one first."""
     places = [_Place(k, z) for k, stack in enumerate(stacks) for z in range(len(stack))]
     pieces = {index: stacks[index.phase][index.slice] for index in places}
-    shown = [index for index in places if not pieces[index].is_padding]
-    samples = sample_planes([pieces[index] for index in shown])
-    alike = _find_doubles(zip(samples, shown, strict=True))
+    measured = [index for index in places if not pieces[index].is_padding]
+    samples = sample_planes([pieces[index] for index in measured])
+    alike = _find_doubles(zip(samples, measured, strict=True))
     whole = (
         (_digest_plane(read_plane(pieces[index])), index) for group in alike for index in group
     )
@@ -181,7 +180,7 @@ def _digest_plane(plane: NDArray[Any]) -> tuple[object, ...] | None:
 
 def _find_suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
     """Return the phases that may be wrong: each that is in all pairs, else the later ones."""
-    phases = sorted({place.phase for pair in pairs for place in pair}, reverse=True)
+    phases = sorted({plane.phase for pair in pairs for plane in pair}, reverse=True)
     common = [[k] for k in phases if all(k in {a.phase, b.phase} for a, b in pairs)]
     return common or [sorted({b.phase for _, b in pairs})]
 
@@ -191,7 +190,9 @@ def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
     counts = Counter((a.phase, b.phase) for a, b in pairs)
     texts = []
     for (a, b), count in counts.most_common(_MOST_LISTED):
-        numbers = [other.slice for one, other in pairs if (one.phase, other.phase) == (a, b)]
+        numbers = [
+            other.slice for earlier, other in pairs if (earlier.phase, other.phase) == (a, b)
+        ]
         where = f"{numbers[0]}" if count == 1 else f"{numbers[0]} to {numbers[-1]}"
         texts.append(
             f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "

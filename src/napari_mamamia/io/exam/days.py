@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice, zone_of
 from napari_mamamia.io.dicom.times import DAY_S
 from napari_mamamia.io.dicom.trust import span_text
@@ -46,8 +46,8 @@ def align_days(
         flatnonzero = [k for k in np.flatnonzero(is_counted) if clock in planes[k].clocks]
         if not flatnonzero:
             continue
-        own = [planes[k] for k in flatnonzero]
-        times, zones = _to_local(own, clock, notes)
+        timed = [planes[k] for k in flatnonzero]
+        times, zones = _to_local(timed, clock, notes)
         aligned = _follow_midnight(_add_days(times, clock, notes), clock, selection, notes) - zones
         for k, time_s, zone_s in zip(flatnonzero, aligned.tolist(), zones.tolist(), strict=True):
             planes[k] = _move_clock(planes[k], clock, time_s, zone_s)
@@ -79,10 +79,7 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
         "exams. If they are of one exam, choose the series, and the time of day is used without "
         "the "
         "date; else leave out the other exam",
-        remedies=[
-            use_series(stacks),
-            *(remedy for day in days for remedy in leave_out(by_day[day], stacks)),
-        ],
+        remedies=[use_series(stacks), *leave_out_each(map(by_day.__getitem__, days), stacks)],
     )
 
 
@@ -91,11 +88,11 @@ def _to_local(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return local times, and seconds ahead of UTC; where missing, those of most planes."""
     zones = [plane.clocks.get(zone_of(clock)) for plane in planes]
-    known = [zone for zone in zones if zone is not None]
-    usual = max(sorted(set(known)), key=known.count) if known else 0.0
-    if known and len(known) < len(zones):
+    zones_known = [zone for zone in zones if zone is not None]
+    usual = max(sorted(set(zones_known)), key=zones_known.count) if zones_known else 0.0
+    if zones_known and len(zones_known) < len(zones):
         notes[
-            f"only {len(known)} of {len(zones)} images have the time zone of {clock} "
+            f"only {len(zones_known)} of {len(zones)} images have the time zone of {clock} "
             "(TimezoneOffsetFromUTC); the same zone was assumed for the others"
         ] = None
     local = [p.clocks[clock] + (z or 0.0) for p, z in zip(planes, zones, strict=True)]

@@ -162,12 +162,12 @@ def find_exam(
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *(
             f"{refused}: the value was ignored there"
-            for refused in list_refused_times([piece for stack in stacks for piece in stack])
+            for refused in list_refused_times([plane for stack in stacks for plane in stack])
         ),
         *assumed,
         *filled,
         *_describe_turns(stacks),
-        *value_warnings([piece for stack in stacks for piece in stack]),
+        *value_warnings([plane for stack in stacks for plane in stack]),
         *(note for part in chosen.parts if part.places for note in part.places.notes),
         *candidates.warnings,
         *choice.warnings,
@@ -211,11 +211,11 @@ def idle_selectors(
     parts = parts_of(_list_slices(images), allow_thin=allow_thin)
     headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
     idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
-    return tuple(",".join(one.text for one in group) for group in idle)
+    return tuple(",".join(selector.text for selector in group) for group in idle)
 
 
 def _list_slices(images: Sequence[Image]) -> list[Slice]:
-    return [piece for image in images if isinstance(image, tuple) for piece in image]
+    return [plane for image in images if isinstance(image, tuple) for plane in image]
 
 
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
@@ -264,7 +264,7 @@ def _require_whole(
     if not candidates.parts:
         if suspects:
             raise FormatError(suspects[0].reason)
-        if candidates.left_out and all(one.part.problem for one in candidates.left_out):
+        if candidates.left_out and all(entry.part.problem for entry in candidates.left_out):
             part = candidates.left_out[0].part
             raise CaseError(part.problem, remedies=part.remedies)
         advice, remedies = or_named(candidates.left_out)
@@ -294,7 +294,7 @@ def _for_nothing(
     notes = []
     if clock is not None and len(stacks) == 1:
         notes.append(f"{clock} was chosen to order the phases, but there is only one phase")
-    parts = [*candidates.parts, *(one.part for one in candidates.left_out)]
+    parts = [*candidates.parts, *(entry.part for entry in candidates.left_out)]
     if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
         notes.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
     return notes
@@ -324,12 +324,12 @@ def _join_parts(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
     all_places = [part.places for part in parts if part.places is not None]
     ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
     grid = ordered[0].grid
-    rows = [[piece for places in ordered for piece in places.rows[z]] for z in range(grid.shape[0])]
+    rows = [[plane for places in ordered for plane in places.rows[z]] for z in range(grid.shape[0])]
     return rows, grid
 
 
 def _make_stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
-    flat = [piece for row in rows for piece in row]
+    flat = [plane for row in rows for plane in row]
     return tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
 
 
@@ -355,7 +355,7 @@ def _choose_run(
         )
     except CaseError as error:
         if not is_named:
-            every = [piece for row in rows for piece in row]
+            every = [plane for row in rows for plane in row]
             message = add_refused_times(str(error), every)
             raise CaseError(message, remedies=error.remedies) from error
         return Run(), [CaseWarning(str(error), error.remedies)]
@@ -385,7 +385,7 @@ def _from_run(
     """Return the acquisition and its planes without images from before the run."""
     early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     for part in whole.parts:
         early_pieces = [image for image in part.slices if id(image) in early]
         later = [image for image in part.slices if id(image) not in early]
@@ -393,14 +393,14 @@ def _from_run(
             parts.append(part if not early_pieces else part_of(later, part, allow_thin=True))
         if early_pieces:
             gone = part if not later else part_of(early_pieces, part, allow_thin=True)
-            left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
-    later_rows = [[piece for piece in row if id(piece) not in early] for row in rows]
-    return Acquisition(tuple(parts), (*whole.left_out, *left)), later_rows
+            left_out.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
+    later_rows = [[plane for plane in row if id(plane) not in early] for row in rows]
+    return Acquisition(tuple(parts), (*whole.left_out, *left_out)), later_rows
 
 
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
     """Return a warning for each part of the phases' size and place that was left out unasked."""
-    listed_parts = (*chosen.parts, *(one.part for one in chosen.left_out))
+    listed_parts = (*chosen.parts, *(entry.part for entry in chosen.left_out))
     piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
     return [
@@ -416,7 +416,7 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
 
 def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
     """Return a warning that series of other flip angles, which measure T1, were left out."""
-    parts = [one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES]
+    parts = [entry.part for entry in chosen.left_out if entry.role is Role.FLIP_ANGLES]
     by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
     if not by_angle:
         return []
@@ -436,10 +436,10 @@ def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
 def _list_notes(chosen: Acquisition) -> list[str]:
     """Return warnings about parts that were left out or processed."""
     notes = [
-        f"{one.part.header.label}: {one.part.n_times} phase(s) left out, "
-        f"{one.role.words}{' of ' * bool(one.of)}{one.of} ({one.evidence})"
-        for one in chosen.left_out
-        if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
+        f"{entry.part.header.label}: {entry.part.n_times} phase(s) left out, "
+        f"{entry.role.words}{' of ' * bool(entry.of)}{entry.of} ({entry.evidence})"
+        for entry in chosen.left_out
+        if entry.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
     notes += [

@@ -29,8 +29,8 @@ def fill_times(
         for clock in _CLOCKS if part.role in PHASES else ():
             for bare, start in _list_gaps(part, clock):
                 counts[clock] += len(bare)
-                for piece in bare:
-                    times.setdefault((str(piece.file), piece.frame), {}).update(start)
+                for plane in bare:
+                    times.setdefault((str(plane.file), plane.frame), {}).update(start)
     notes = tuple(
         f"{clock} is missing in {n} image(s), or has no seconds, in phases whose other "
         "images have it: the first time of the phase was assumed"
@@ -43,18 +43,18 @@ def fill_times(
 def _list_gaps(part: Part, clock: Clock) -> list[tuple[list[Slice], dict[str, float]]]:
     """Return the images of each phase that lack a clock, and its first value in the others."""
     by_phase: dict[int, list[Slice]] = {}
-    for piece in part.slices:
-        by_phase.setdefault(piece.phase, []).append(piece)
+    for plane in part.slices:
+        by_phase.setdefault(plane.phase, []).append(plane)
     by_phase.pop(UNNUMBERED, None)
     least_s = min(find_units_s(clock, part.slices), default=1.0)
     gaps = []
     for stack in by_phase.values():
         halves: tuple[list[Slice], list[Slice]] = ([], [])
-        for piece in stack:
-            halves[clock in piece.clocks and _find_unit(piece, clock) <= least_s].append(piece)
-        bare, told = halves
+        for plane in stack:
+            halves[clock in plane.clocks and _find_unit(plane, clock) <= least_s].append(plane)
+        bare, timed = halves
         if bare and len(bare) < _MOST_SHARE * len(stack):
-            first = min(told, key=lambda p: p.clocks[clock]).clocks
+            first = min(timed, key=lambda p: p.clocks[clock]).clocks
             names = (clock.value, zone_of(clock))
             gaps.append((bare, {name: first[name] for name in names if name in first}))
     return gaps

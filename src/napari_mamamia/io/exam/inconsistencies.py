@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.clocks import Choice
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.copies import repeat_uncertainty
 from napari_mamamia.io.exam.days import MOST_PAUSE_S
@@ -102,7 +102,7 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     return CaseError(
         f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
         "leave out those of the other exam, or use all",
-        remedies=[*leave_out(early, stacks), *leave_out(late, stacks), use_series(stacks)],
+        remedies=[*leave_out_each((early, late), stacks), use_series(stacks)],
     )
 
 
@@ -134,7 +134,7 @@ def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> Ca
         f"expected different values in each phase of {name}, but phase {a} "
         f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the "
         "same values, up to a factor, so one is a copy: leave one of them out",
-        remedies=[*leave_out([stacks[b]], stacks), *leave_out([stacks[a]], stacks)],
+        remedies=leave_out_each(([stacks[b]], [stacks[a]]), stacks),
     )
 
 
@@ -189,7 +189,7 @@ def _without_odd(
         (like_a if is_a else like_b).append(stack)
     few, many = sorted((like_b, like_a), key=len)
     groups = [few, many] if len(few) > 1 or len(many) == 1 else [few]
-    return [remedy for group in groups for remedy in leave_out(group, stacks)]
+    return leave_out_each(groups, stacks)
 
 
 def _find_computed_phase(
@@ -201,7 +201,6 @@ def _find_computed_phase(
     if not borrowed or _is_ultrafast(times_s):
         return None
     sets = [borrowed, *((other,) for other in borrowing.instead)]
-    remedies = [way for gone in sets for way in leave_out([stacks[k] for k in gone], stacks)]
     phases, repeat = f"{_list_phases(borrowed)} ({_join_names(stacks, borrowed)})", "repeats"
     if len(borrowed) > 1:
         repeat = "repeat"
@@ -214,7 +213,10 @@ def _find_computed_phase(
         f"of {others}, as images that are computed from them (a subtraction, a maximum, a mean, "
         "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
         "use all",
-        remedies=[*remedies, use_series(stacks)],
+        remedies=[
+            *leave_out_each(([stacks[k] for k in gone] for gone in sets), stacks),
+            use_series(stacks),
+        ],
     )
 
 

@@ -178,7 +178,7 @@ class Looks:
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
         """Return whether a volume is another one minus a third, up to a factor and an offset."""
-        return is_difference(*(self._find_look(one).voxels for one in (volume, of, less)))
+        return is_difference(*(self._find_look(stack).voxels for stack in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
         """Return the correlation of two volumes inside the body, -1 .. 1.
@@ -388,7 +388,7 @@ def _make_key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
 def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
     """Return neighbouring planes in the middle of a volume."""
     first = max((len(stack) - SLAB) // 2, 0)
-    return np.stack([_read_quantity(piece) for piece in stack[first : first + SLAB]])
+    return np.stack([_read_quantity(plane) for plane in stack[first : first + SLAB]])
 
 
 def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -54,7 +54,7 @@ def loss_warnings(
 def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) -> bool:
     """Whether a series has images that are no planes, or planes that are no files."""
     others = (i.header for i in images if not isinstance(i, tuple))
-    return any(piece.frame for piece in own) or any(h and h.series_uid == uid for h in others)
+    return any(plane.frame for plane in own) or any(h and h.series_uid == uid for h in others)
 
 
 def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
 
 
 def _list_instances(own: Sequence[Slice]) -> list[int]:
-    numbers = {piece.clocks.get(Clock.INSTANCE_NUMBER) for piece in own} - {None}
+    numbers = {plane.clocks.get(Clock.INSTANCE_NUMBER) for plane in own} - {None}
     return sorted(int(number) for number in numbers if number is not None)
 
 

@@ -257,16 +257,16 @@ class _Shares:
         A volume of much less noise than the others has none of its own, unless its signal is less
         too; a brighter one needs no more noise.
         """
-        place = k, tuple(kept)
-        if place not in self.found:
+        key = k, tuple(kept)
+        if key not in self.found:
             inside = []
             for blocks in self.groups:
                 loudness = _measure_loudness(blocks, kept, np.minimum(self.gains, 1.0))
                 is_faint = len(kept) > 2 and loudness[k] < _FAINT
                 shares = [0.0] if is_faint else [unexplained(block, k, kept) for block in blocks]
                 inside.append(float(np.median(shares)))
-            self.found[place] = max(inside)
-        return self.found[place]
+            self.found[key] = max(inside)
+        return self.found[key]
 
     def has_independent(self, kept: Sequence[int]) -> bool:
         """Return whether `kept` has an independent scan, by which others can be judged."""
@@ -303,9 +303,9 @@ def _find_keys(shares: _Shares, repeated: Sequence[int], kept: Sequence[int]) ->
     if len(kept) > MANY:
         return []
     return [
-        one
-        for one in kept
-        if _is_key(shares, [k for k in repeated if k != one], [k for k in kept if k != one])
+        other
+        for other in kept
+        if _is_key(shares, [k for k in repeated if k != other], [k for k in kept if k != other])
     ]
 
 
@@ -323,7 +323,8 @@ def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [
-        _measure_loudness(every, kept, one) for one in (shares.gains, np.ones(len(shares.gains)))
+        _measure_loudness(every, kept, gains)
+        for gains in (shares.gains, np.ones(len(shares.gains)))
     ]
     odd = [
         k

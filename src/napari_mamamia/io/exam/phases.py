@@ -160,12 +160,12 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
 
 def _list_sources(exam: Exam) -> tuple[PhaseSource, ...]:
     times = exam.times_s or (None,) * len(exam.stacks)
-    has_frames = any(piece.frame for stack in exam.stacks for piece in stack)
+    has_frames = any(plane.frame for stack in exam.stacks for plane in stack)
     return tuple(
         PhaseSource(
-            tuple(piece.file for piece in stack),
+            tuple(plane.file for plane in stack),
             time_s=time,
-            frames=tuple(piece.frame for piece in stack) if has_frames else (),
+            frames=tuple(plane.frame for plane in stack) if has_frames else (),
         )
         for stack, time in zip(exam.stacks, times, strict=True)
     )

@@ -28,9 +28,13 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
     others = f", and {len(found) - 2} more" * (len(found) > 2)
-    dynamic = [one for one in found if one.n_times > 1]
-    remedies = [remedy for one in dynamic[:_MOST_REMEDIES] for remedy in _find_remedy(one, found)]
-    if {"left", "right"} <= {one.parts[0].side for one in dynamic}:
+    dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
+    remedies = [
+        remedy
+        for acquisition in dynamic[:_MOST_REMEDIES]
+        for remedy in _find_remedy(acquisition, found)
+    ]
+    if {"left", "right"} <= {acquisition.parts[0].side for acquisition in dynamic}:
         remedies = [Remedy("sides", (Sides.JOIN,)), Remedy("sides", (Sides.TWO,)), *remedies]
     return CaseError(
         f"expected series of one size and place in {name}, but {_add_count(a)} and {_add_count(b)}"
@@ -72,21 +76,25 @@ def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
 
     If only a word of the description is the evidence against some images, only these are offered.
     """
-    parts = [one.part for one in left_out if one.part.role not in _NO_DYNAMIC]
+    parts = [
+        acquisition.part for acquisition in left_out if acquisition.part.role not in _NO_DYNAMIC
+    ]
     by_name = [part for part in parts if part.kind.is_by_name]
-    named = [one for one in acquisitions_of(by_name) if one.n_times > 1]
+    named = [acquisition for acquisition in acquisitions_of(by_name) if acquisition.n_times > 1]
     if named:
-        words = dict.fromkeys(part.kind.evidence for one in named for part in one.parts)
-        series = " and ".join(one.name for one in named)
+        words = dict.fromkeys(
+            part.kind.evidence for acquisition in named for part in acquisition.parts
+        )
+        series = " and ".join(acquisition.name for acquisition in named)
         return (
             f"; for {series} only a word of the description is the reason ({', '.join(words)}), "
             "and ImageType "
             "does not call them derived: if they are the scans themselves, choose them together "
             "with the one "
             "before contrast",
-            [_use_all(one) for one in named],
+            [_use_all(acquisition) for acquisition in named],
         )
-    others = [one for one in acquisitions_of(parts) if one.n_times > 1]
+    others = [acquisition for acquisition in acquisitions_of(parts) if acquisition.n_times > 1]
     advice = ", or choose the series to use nevertheless" if others else ""
     return advice, [_use_all(other) for other in others]
 
@@ -105,8 +113,8 @@ def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
 def without_odd_phases(part: Part) -> list[Remedy]:
     """Return the remedy that leaves out the phases without which a part makes whole stacks."""
     by_phase: dict[int, list[Slice]] = {}
-    for piece in part.slices:
-        by_phase.setdefault(piece.phase, []).append(piece)
+    for plane in part.slices:
+        by_phase.setdefault(plane.phase, []).append(plane)
     for facts in (_describe_places, _describe_sizes):
         facts_by_phase = {phase: facts(pieces) for phase, pieces in by_phase.items()}
         usual, _ = Counter(facts_by_phase.values()).most_common(1)[0]

@@ -16,7 +16,7 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.clocks import use_clock
 from napari_mamamia.io.dicom.parts import Part
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.trust import span_text
@@ -119,10 +119,8 @@ def find_run(
             "the last one",
             remedies=[
                 _keep_all(stacks),
-                *(
-                    remedy
-                    for first in range(1, min(until, _MOST_REMEDIES))
-                    for remedy in leave_out(stacks[:first], stacks)
+                *leave_out_each(
+                    (stacks[:first] for first in range(1, min(until, _MOST_REMEDIES))), stacks
                 ),
             ],
         )
@@ -189,7 +187,7 @@ def _volumes_of(part: Part) -> list[Volume]:
 
 
 def _lacks_contrast(gone: Sequence[Slice], first: Sequence[Slice], looks: Looks) -> bool:
-    starts = [one[0].clocks.get(Clock.ACQUISITION_TIME) for one in (gone, first)]
+    starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in (gone, first)]
     if starts[0] is None or starts[1] is None:
         return looks.contrast(gone, first) is Contrast.CAME
     if starts[0] >= starts[1]:
@@ -210,13 +208,19 @@ def _require_one_injection(
     looks: Looks,
     name: str,
 ) -> None:
-    told = (stack[0].header.contrast_start_s for stack in stacks)
-    starts = {start for start in told if start is not None}
+    all_starts = (stack[0].header.contrast_start_s for stack in stacks)
+    starts = {start for start in all_starts if start is not None}
     if len(starts) > 1:
         raise CaseError(
             f"expected one injection in {name}, but its phases have {len(starts)} injection times "
             "(ContrastBolusStartTime): leave out the other runs",
-            remedies=[remedy for start in sorted(starts) for remedy in _keep_run(stacks, start)],
+            remedies=leave_out_each(
+                (
+                    [s for s in stacks if s[0].header.contrast_start_s not in (None, start)]
+                    for start in sorted(starts)
+                ),
+                stacks,
+            ),
         )
     if times_s is None or len(stacks) < 4:
         return
@@ -234,14 +238,8 @@ def _require_one_injection(
                 f"phases and, {span_text(gaps[index - 1])} later, again in the other "
                 f"{len(second)}: "
                 "leave out one of the runs",
-                remedies=[*leave_out(second, stacks), *leave_out(first, stacks)],
+                remedies=leave_out_each((second, first), stacks),
             )
-
-
-def _keep_run(stacks: Sequence[Sequence[Slice]], start_s: float) -> list[Remedy]:
-    """Return the remedy that leaves out the phases of other injections."""
-    others = [s for s in stacks if s[0].header.contrast_start_s not in (None, start_s)]
-    return leave_out(others, stacks)
 
 
 def _require_contrast_to_stay(

@@ -65,13 +65,13 @@ class Selection:
         return any(
             _is_match(part, group)
             for group in self.use
-            if any(one.key == _Key.ROLE for one in group)
+            if any(selector.key == _Key.ROLE for selector in group)
         )
 
     @property
     def names_phases(self) -> bool:
         """Whether the user chose single phases of a series."""
-        return any(one.key == _Key.PHASE for group in self.groups for one in group)
+        return any(selector.key == _Key.PHASE for group in self.groups for selector in group)
 
     def wants_role(self, role: Role) -> bool:
         """Return whether the user chose a role."""
@@ -95,7 +95,7 @@ class Selection:
         unwanted = [
             _list_values(group, _Key.SERIES)
             for group in self.leave_out
-            if all(one.key == _Key.SERIES for one in group)
+            if all(selector.key == _Key.SERIES for selector in group)
         ]
         value = _series_value(number)
         return (
@@ -123,9 +123,9 @@ def idle_groups(
     series = [{Selector(_Key.SERIES, _series_value(number))} for number in numbers]
     idle: list[Group] = []
     for group in groups:
-        if any(one.key == _Key.ROLE for one in group):
+        if any(selector.key == _Key.ROLE for selector in group):
             continue
-        alone = [(one,) for one in group if not _has_match((one,), parts, series)]
+        alone = [(selector,) for selector in group if not _has_match((selector,), parts, series)]
         idle += alone or ([] if _has_match(group, parts, series) else [group])
     return idle
 
@@ -176,7 +176,7 @@ def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
     groups = []
     for text in texts:
         key, group = "", []
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
+        for part in filter(None, (plane.strip() for plane in text.split(","))):
             name, mark, value = part.partition("=")
             key, value = (name.strip().casefold(), value.strip()) if mark else (key, part)
             group.append(_parse_selector(key, value.casefold(), part))
@@ -209,10 +209,10 @@ def _is_match(part: Part, group: Group) -> bool:
     values = _values_of(part)
     phases = {str(number) for number in part.phases}
     return all(
-        bool(phases & _list_values(group, one.key))
-        if one.key == _Key.PHASE
-        else values[_Key(one.key)] in _list_values(group, one.key)
-        for one in group
+        bool(phases & _list_values(group, selector.key))
+        if selector.key == _Key.PHASE
+        else values[_Key(selector.key)] in _list_values(group, selector.key)
+        for selector in group
     )
 
 
@@ -233,4 +233,4 @@ def _values_of(part: Part) -> dict[_Key, str]:
 
 
 def _list_values(group: Group, key: str) -> set[str]:
-    return {one.value for one in group if one.key == key}
+    return {selector.value for selector in group if selector.key == key}

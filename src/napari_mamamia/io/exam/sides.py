@@ -94,7 +94,7 @@ def find_joined(
 
 def _has_both(images: Sequence[Image], selection: Selection) -> bool:
     """Return whether parts of a left and of a right breast may be phases."""
-    slices = [piece for image in images if isinstance(image, tuple) for piece in image]
+    slices = [plane for image in images if isinstance(image, tuple) for plane in image]
     chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
     return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
 
@@ -160,9 +160,9 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
     )
     if a.scaling.pair != b.scaling.pair:
         facts = (*facts, ("scaling", name_scaling(a.scaling), name_scaling(b.scaling)))
-    for what, one, other in facts:
-        if one != other:
-            raise _make_side_error(what, one, other, name)
+    for what, mine, other in facts:
+        if mine != other:
+            raise _make_side_error(what, mine, other, name)
     if not a.sequence.is_same(b.sequence):
         raise _make_side_error("sequence", a.sequence.text, b.sequence.text, name)
     ours, theirs = (exam.grid.affine[:3, :3] for exam in (left, right))
@@ -252,7 +252,7 @@ def _find_starts(exam: Exam) -> list[float] | None:
         name = Clock.ACQUIRED.value
     starts = []
     for stack in exam.stacks:
-        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        times = [plane.clocks[name] for plane in stack if name in plane.clocks]
         if len(times) < len(stack):
             return None
         starts.append(min(times))

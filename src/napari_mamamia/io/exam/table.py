@@ -67,7 +67,7 @@ def table_of(
     stacks: Sequence[Sequence[Slice]],
 ) -> tuple[SeriesRow, ...]:
     """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
-    gone = {id(image) for one in chosen.left_out for image in one.part.slices}
+    gone = {id(image) for entry in chosen.left_out for image in entry.part.slices}
     used = {id(image) for part in chosen.parts for image in part.slices}
     others = [
         LeftOut(part, Role.OTHER_SEQUENCE, part.sequence.text)
@@ -75,7 +75,7 @@ def table_of(
         if not any(id(image) in gone or id(image) in used for image in part.slices)
     ]
     rows = [_make_used_row(part, stacks) for part in chosen.parts]
-    rows += [_make_left_row(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
+    rows += [_make_left_row(entry) for entry in (*chosen.left_out, *others, *candidates.left_out)]
     return _sort_rows(
         (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
     )
@@ -90,7 +90,7 @@ def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[Se
         else _make_left_row(LeftOut(part, part.role, part.kind.evidence))
         for part in candidates.parts
     ]  # fmt: skip
-    rows += [_make_left_row(one) for one in candidates.left_out]
+    rows += [_make_left_row(entry) for entry in candidates.left_out]
     return _sort_rows(
         (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
     )
@@ -115,8 +115,8 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
     for image in images:
         if isinstance(image, OtherImage):
             counts[image.kind] = counts.get(image.kind, 0) + 1
-    for one in candidates.left_out:
-        counts[one.role.words] = counts.get(one.role.words, 0) + len(one.part.slices)
+    for entry in candidates.left_out:
+        counts[entry.role.words] = counts.get(entry.role.words, 0) + len(entry.part.slices)
     for part in candidates.not_chosen:
         counts[_NOT_CHOSEN] = counts.get(_NOT_CHOSEN, 0) + len(part.slices)
     return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items())) or "no image"
@@ -181,7 +181,7 @@ def _make_unwanted_row(part: Part) -> SeriesRow:
 
 
 def _row_of(part: Part) -> SeriesRow:
-    header, piece = part.header, part.slices[0]
+    header, plane = part.header, part.slices[0]
     places = part.places
     return SeriesRow(
         header.series_number,
@@ -189,8 +189,8 @@ def _row_of(part: Part) -> SeriesRow:
         len(part.slices),
         0 if places is None else len(places.rows),
         part.n_times,
-        piece.shape,
-        (float("nan"), *piece.spacing_mm) if places is None else places.grid.spacing_mm,
+        plane.shape,
+        (float("nan"), *plane.spacing_mm) if places is None else places.grid.spacing_mm,
         part.sequence.text,
         "",
         "",

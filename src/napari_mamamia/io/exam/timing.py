@@ -63,7 +63,7 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
     longest = _LEAST_SHARE * min(gaps) if gaps else math.inf
     lasting = _find_least(stacks, DURATION)
     ends, ends_are = None, _UNKNOWN
-    if lasting is not None and all(0 < one <= longest for one in lasting):
+    if lasting is not None and all(0 < duration <= longest for duration in lasting):
         ends, ends_are = _count_from_start(starts, lasting), f"start and {DURATION}"
     centres, centres_are = None, _UNKNOWN
     reference_times = _find_least(stacks, REFERENCE_TIME)
@@ -72,10 +72,10 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
             reference_time - start
             for reference_time, start in zip(reference_times, starts, strict=True)
         ]
-        if all(_LEAST_S <= one <= longest for one in behind):
+        if all(_LEAST_S <= duration <= longest for duration in behind):
             centres, centres_are = _count_from_start(starts, behind), REFERENCE_TIME
     if centres is None and ends is not None and lasting is not None:
-        centres = _count_from_start(starts, [one / 2 for one in lasting])
+        centres = _count_from_start(starts, [duration / 2 for duration in lasting])
         centres_are = f"nominal: start and half of {DURATION}"
     return Moments(centres, centres_are, ends, ends_are)
 
@@ -83,10 +83,10 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
 def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
     """Return the least value of each phase, None where a plane has none."""
     minima = []
-    if len(find_units_s(name, [piece for stack in stacks for piece in stack])) > 1:
+    if len(find_units_s(name, [plane for stack in stacks for plane in stack])) > 1:
         return None
     for stack in stacks:
-        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        times = [plane.clocks[name] for plane in stack if name in plane.clocks]
         if len(times) < len(stack):
             return None
         minima.append(min(times))

@@ -74,14 +74,14 @@ def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
 
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return an error if slices are scaled by different elements, or some of them by none."""
-    scalings = {piece.scaling for stack in stacks for piece in stack}
-    kinds = Counter(name_scaling(piece.scaling) for stack in stacks for piece in stack)
+    scalings = {plane.scaling for stack in stacks for plane in stack}
+    kinds = Counter(name_scaling(plane.scaling) for stack in stacks for plane in stack)
     faults = {scaling.fault for scaling in scalings} - {""}
     if len(kinds) < 2 or (len({scaling.pair for scaling in scalings}) == 1 and len(faults) < 2):
         return None
     sound = {scaling.source for scaling in scalings if not scaling.fault}
     odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
-    first, gone = _find_slices(stacks, lambda piece: name_scaling(piece.scaling) == odd)
+    first, gone = _find_slices(stacks, lambda plane: name_scaling(plane.scaling) == odd)
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
@@ -116,11 +116,11 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
 
 def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return an error if images are mapped to a quantity in different ways that are not applied."""
-    counts = Counter(piece.scaling.unused for stack in stacks for piece in stack)
+    counts = Counter(plane.scaling.unused for stack in stacks for plane in stack)
     if len(counts) < 2:
         return None
     odd = min((text for text in counts if text), key=lambda text: counts[text])
-    first, gone = _find_slices(stacks, lambda piece: piece.scaling.unused == odd)
+    first, gone = _find_slices(stacks, lambda plane: plane.scaling.unused == odd)
     other = next(text for text in counts if text != odd)
     return CaseError(
         f"expected one mapping to values in {name}, but {counts[odd]} of {counts.total()} slices "
@@ -151,7 +151,7 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
     """Return an error if images called signed, among unsigned ones, have values below 0."""
-    pieces = [piece for stack in stacks for piece in stack]
+    pieces = [plane for stack in stacks for plane in stack]
     n_signed = sum(map(_is_signed, pieces))
     if n_signed in (0, len(pieces)):
         return None
@@ -178,8 +178,8 @@ def _find_slices(
     places = [
         (phase, number)
         for phase, stack in enumerate(stacks)
-        for number, piece in enumerate(stack)
-        if is_odd(piece)
+        for number, plane in enumerate(stack)
+        if is_odd(plane)
     ]
     first = "slice {1} of phase {0}, from 0".format(*places[0]) if places else ""
     return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in places)]

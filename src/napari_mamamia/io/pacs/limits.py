@@ -76,10 +76,10 @@ class Pace:
         """
         limits, spent = self._limits, self._clock() - self._start
         n_bytes = self._n_sent + self._n_received
-        left = min(self._most_s, limits.grace_s + n_bytes / limits.bytes_per_s) - spent
-        if left <= 0:
+        remaining_s = min(self._most_s, limits.grace_s + n_bytes / limits.bytes_per_s) - spent
+        if remaining_s <= 0:
             self.stop(f"it took {spent:.3g} s for {n_bytes} bytes, and was stopped")
-        return min(limits.idle_s, left)
+        return min(limits.idle_s, remaining_s)
 
     def silent(self) -> None:
         """Raise, because nothing came for as long as `wait_s` allowed."""
@@ -283,8 +283,8 @@ def _whole_body(answer: Response, stream: Any, pace: Pace) -> bytes | bytearray:
     if length.isdigit() and int(length[:20]) > pace.most_bytes:
         pace.too_large()
     body = bytearray()
-    while piece := stream.read(_PIECE):
-        body += piece
+    while plane := stream.read(_PIECE):
+        body += plane
         if len(body) > pace.most_bytes:
             pace.too_large()
     return body if packing in ("identity", "") else _unpack_body(body, pace)

@@ -244,14 +244,14 @@ def _shift_times(
 
 
 def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
-    return needs_scaling(piece for stack in stacks for piece in stack)
+    return needs_scaling(plane for stack in stacks for plane in stack)
 
 
 def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
 ) -> list[int]:
     """Write the phases in threads; return the size of each in bytes."""
-    stored = common_type(piece for stack in stacks for piece in stack)
+    stored = common_type(plane for stack in stacks for plane in stack)
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     # The writing threads do not receive the listener that stops the import, but check this event.
     stop = threading.Event()

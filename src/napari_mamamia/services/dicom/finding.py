@@ -200,11 +200,11 @@ def find_studies(
 def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
     """Return the studies, each with a warning where others seem to be of the same exam."""
     return [
-        one if one.exam is None else replace(one, exam=replace(one.exam, warnings=(
-            *one.exam.warnings,
-            *(CaseWarning(_kin_warning(other)) for other in found if _are_kin(one, other)),
+        study if study.exam is None else replace(study, exam=replace(study.exam, warnings=(
+            *study.exam.warnings,
+            *(CaseWarning(_kin_warning(other)) for other in found if _are_kin(study, other)),
         )))
-        for one in found
+        for study in found
     ]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
     """Return whether two studies show the same places of one patient on one day."""
     if a.study is b.study or a.exam is None or b.exam is None or not a.day or a.day != b.day:
         return False
-    first, other = (one.exam.stacks[0][0] for one in (a, b) if one.exam is not None)
+    first, other = (study.exam.stacks[0][0] for study in (a, b) if study.exam is not None)
     is_one_patient = any(first.header.patient) and first.header.patient == other.header.patient
     return is_one_patient and a.exam.grid.is_same_place(b.exam.grid)
 
@@ -230,9 +230,9 @@ def _require_that_selectors_fit(
 ) -> tuple[FoundStudy, ...]:
     """Refuse all studies where a selector matches nothing in any of them."""
     idle_by_study = [
-        set(idle_selectors(one.study.images, settings.selection, allow_thin=settings.allow_thin))
-        for one in found
-        if one.study is not None
+        set(idle_selectors(study.study.images, settings.selection, allow_thin=settings.allow_thin))
+        for study in found
+        if study.study is not None
     ]
     idle = (
         set.intersection(*idle_by_study) if idle_by_study and settings.selection.groups else set()
@@ -246,7 +246,7 @@ def _require_that_selectors_fit(
         "correct or remove it"
     )
     remedies = (Remedy("dry_run"),)
-    return tuple(replace(one, exam=None, problem=problem, remedies=remedies) for one in found)
+    return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
 
 
 def _is_of_two(study: Study, settings: ImportSettings) -> bool:
@@ -305,7 +305,7 @@ def judged(
     except MamamiaError as error:
         problem, remedies = told(str(error)), list_remedies(error)
     rows = _list_refused_series(study, settings) if exam is None else exam.rows
-    rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
+    rows = (*rows, *unreadable_rows([told(file.reason) for file in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
@@ -339,7 +339,7 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     notes += _without_pre(exam, phases[0])
     notes += enhancement_warnings([exam.blocks[index] for index in phases])
     exam = replace(exam, warnings=(*exam.warnings, *map(CaseWarning, notes)))
-    require_decoders(piece for stack in exam.stacks for piece in stack)
+    require_decoders(plane for stack in exam.stacks for plane in stack)
     return exam
 
 

@@ -92,7 +92,7 @@ def part_picture(piece: Slice) -> SlicePicture:
 
 def _find_middle(stack: Sequence[Slice]) -> Slice:
     """Return the middle slice of a phase; for two breasts that of the first."""
-    end = next((index for index, piece in enumerate(stack) if piece.is_padding), len(stack))
+    end = next((index for index, plane in enumerate(stack) if plane.is_padding), len(stack))
     return stack[end // 2]
 
 

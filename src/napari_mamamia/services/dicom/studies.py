@@ -45,8 +45,8 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
 def _import_study(study: WantedStudy, out: Path) -> ImportedCase:
     exam = study.found.exam
     for stack in () if exam is None else exam.stacks:
-        for piece in (stack[0], stack[-1]):
-            _require_unchanged(piece)
+        for plane in (stack[0], stack[-1]):
+            _require_unchanged(plane)
     return import_study(study.found, out, study.settings)
 
 

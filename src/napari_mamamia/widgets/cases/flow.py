@@ -110,7 +110,7 @@ class CasesFlow(WindowPart):
             "{n} cases{troubled} · {kind}",
             len(rows),
             troubled=troubled,
-            kind=opened.data_set.kind,
+            kind=opened.data_set.layout or opened.data_set.kind,
         )
         summary += "".join(
             tr("\nClinical table: {note}", note=note) for note in opened.clinical_notes

@@ -4,8 +4,15 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from qtpy.QtCore import Signal
+
 from napari_mamamia.core.blinding import Hidden
-from napari_mamamia.core.errors import HiddenError, SaveError
+from napari_mamamia.core.errors import (
+    HiddenError,
+    LayoutChoiceError,
+    SaveError,
+    UnknownLayoutError,
+)
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -21,7 +28,12 @@ _ONE_DATA_SET: Final = tr(
 
 
 class Listing(WindowPart):
-    """Lists a data set, lists it again for another reader, and opens one of its cases."""
+    """Lists a data set, lists it again for another reader, and opens one of its cases.
+
+    `layout_unknown` carries a folder whose layout is not known or not certain, and the error.
+    """
+
+    layout_unknown = Signal(object, object)
 
     def __init__(self, context: WindowContext, opening: Opening) -> None:
         super().__init__(context)
@@ -53,8 +65,15 @@ class Listing(WindowPart):
             tr("Opening {name}", name=path.name or path),
             lambda: self._list_cases(path, workspace, remembers=remembers),
             show,
+            failed=lambda error: self._on_failure(path, error),
         )
         self._opening.warm_up()
+
+    def _on_failure(self, path: Path, error: Exception) -> None:
+        if isinstance(error, LayoutChoiceError | UnknownLayoutError) and not self._session.study:
+            self.layout_unknown.emit(path, error)
+        else:
+            self._notifier.fail(tr("Opening {name}", name=path.name or path), error)
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""

@@ -45,15 +45,39 @@ BASIC_COLUMNS: Final = (
 )
 
 
+EXAM_COLUMNS: Final = (
+    Column(
+        "patient",
+        tr("Patient"),
+        lambda row: row.files.patient if row.files.visit or row.files.side else None,
+    ),
+    Column(
+        "visit",
+        tr("Visit as the data set names it"),
+        lambda row: row.files.visit.name if row.files.visit else None,
+    ),
+    Column("side", tr("Side of the breast"), lambda row: row.files.side or None),
+    Column("split", tr("Part of the data set"), lambda row: row.files.split or None),
+)
+
+
+def exam_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
+    """Return the columns of patient, visit, side and split that some case has a value for."""
+    return tuple(column for column in EXAM_COLUMNS if any(column.value(row) for row in rows))
+
+
 def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
-    """Return a column for each field of the clinical table that has a value for some case."""
+    """Return a column for each field of exams and tables that has a value for some case."""
     records = [row.record for row in rows if row.record is not None]
     field_names = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
     filled_names = [
         name for name in field_names if any(getattr(r, name) is not None for r in records)
     ]
     other = dict.fromkeys(name for record in records for name in record.other)
+    own = dict.fromkeys(name for row in rows for name in row.files.columns)
     return (
+        *exam_columns(rows),
+        *(_make_own_column(name) for name in own if name not in other),
         *(_make_column(name, attrgetter(name)) for name in filled_names),
         *(_make_column(name, _make_other_reader(name)) for name in other),
     )
@@ -235,6 +259,14 @@ def _make_column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
         title,
         tr("Clinical table: {title}", title=title),
         lambda row: None if row.record is None else read(row.record),
+    )
+
+
+def _make_own_column(name: str) -> Column:
+    return Column(
+        name,
+        tr("Table of the data set: {title}", title=name),
+        lambda row: row.files.columns.get(name) or None,
     )
 
 

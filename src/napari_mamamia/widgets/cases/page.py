@@ -22,10 +22,12 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.model import (
     BASIC_COLUMNS,
+    EXAM_COLUMNS,
     CaseTableModel,
     Column,
     bold_font,
     clinical_columns,
+    exam_columns,
 )
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -142,7 +144,7 @@ class CasesPage(QWidget):
         self.folder.setText(str(root))
         self.folder.setCursorPosition(len(str(root)))
         self.search.clear()
-        self._added.clear()
+        self._added = {shown.title: shown for shown in exam_columns(rows)}
         self._available = clinical_columns(rows)
         self._fill_column_menu()
         self._show_rows()
@@ -393,8 +395,11 @@ class CasesPage(QWidget):
         self.queue_changed.emit()
 
     def _show_rows(self) -> None:
-        added = tuple(column for column in self._available if column.title in self._added)
-        self.model.show_rows(self._rows, (*BASIC_COLUMNS, *added))
+        added = [column for column in self._available if column.title in self._added]
+        exam = [column for column in added if column in EXAM_COLUMNS]
+        rest = [column for column in added if column not in EXAM_COLUMNS]
+        case, *basic = BASIC_COLUMNS
+        self.model.show_rows(self._rows, (case, *exam, *basic, *rest))
         self.queue_changed.emit()
 
     def _fill_column_menu(self) -> None:
@@ -404,6 +409,7 @@ class CasesPage(QWidget):
         for one in self._available:
             action = QAction(one.title, menu)
             action.setCheckable(True)
+            action.setChecked(one.title in self._added)
             action.toggled.connect(lambda on, one=one: self._toggle_column(one, on))
             menu.addAction(action)
 

@@ -126,10 +126,10 @@ class StudyChoice:
         """Return the choices of the left and of the right breast as two cases, not judged yet."""
         study = replace(self.found, exam=None, problem=_UNSORTED)
         whole = replace(self, found=study, is_wanted=False, phases=(), parts=None, joins=False)
-        left, right = (
+        first, right = (
             replace(whole, side=side).with_id(f"{self.found.case_id}_{side}") for side in SIDES
         )
-        return left, right
+        return first, right
 
     def with_part(self, part: Group, counts: bool) -> "StudyChoice":
         """Return the choice with one part used or not; the last part stays used."""
@@ -167,4 +167,4 @@ def _default_ticks(found: FoundStudy) -> frozenset[Group]:
 
 
 def _as_text(group: Group) -> str:
-    return ",".join(one.text for one in group)
+    return ",".join(selector.text for selector in group)

@@ -59,19 +59,19 @@ class PartPictures(WindowPart):
             for index, row in enumerate(self._rows)
             if row.middle is not None and _make_picture_key(row.middle) not in self._known
         )
-        at, piece = next(unread, (0, None))
-        if piece is None:
+        at, plane = next(unread, (0, None))
+        if plane is None:
             return
 
         def show(picture: SlicePicture | str) -> None:
-            self._known[_make_picture_key(piece)] = picture
+            self._known[_make_picture_key(plane)] = picture
             self._model.show_picture(at, picture)
             self._read_next()
 
         self._jobs.start(
             _LANE,
             tr("Reading a picture"),
-            lambda: self._services.imports.part_picture(piece),
+            lambda: self._services.imports.part_picture(plane),
             show,
             failed=lambda error: show(plain_text(error)),
             shown=False,
@@ -190,9 +190,9 @@ class Choosing(WindowPart):
             return ""
         origin = self.choices[at].origin
         below = looked.place_of(origin) if len(self.choices) > 1 else ""
-        place = tr("Files in {below}.", below=below) if below else ""
+        folder = tr("Files in {below}.", below=below) if below else ""
         neutral = _NEUTRAL if origin in looked.renamed else ""
-        return " ".join(part for part in (place, neutral) if part)
+        return " ".join(part for part in (folder, neutral) if part)
 
     def _ask_preview(self, at: int) -> None:
         study = self.choices[at].found

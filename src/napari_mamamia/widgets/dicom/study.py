@@ -68,8 +68,8 @@ class PhaseStrip(QWidget):
 
     def show_pictures(self, pictures: Sequence[SlicePicture]) -> None:
         """Show the picture of each phase."""
-        for place, picture in zip(self._pictures, pictures, strict=False):
-            place.setPixmap(slice_pixmap(picture, _SIDE))
+        for label_of_picture, picture in zip(self._pictures, pictures, strict=False):
+            label_of_picture.setPixmap(slice_pixmap(picture, _SIDE))
 
     def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(

@@ -21,6 +21,7 @@ from napari_mamamia.widgets.batch.flow import BatchFlow
 from napari_mamamia.widgets.batch.page import BatchPage
 from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
+from napari_mamamia.widgets.cases.describing import LayoutQuestion
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
@@ -246,6 +247,7 @@ class DockParts(QWidget):
         self.header_flow = HeaderFlow(context, self.header)
         self.readers = Readers(context, self.header, *at_work)
         self.cases_flow = CasesFlow(context, self.cases_page, self.listing, *at_work)
+        self.layout_question = LayoutQuestion(context, self.cases_page, self.listing)
         self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
 
     def _make_refine(self) -> None:
