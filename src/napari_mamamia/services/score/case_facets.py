@@ -17,7 +17,7 @@ from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.cohort.strata import TAG as TAGGED
 from napari_mamamia.scoring.cohort.strata import (
-    column_groups_job,
+    group_by_column,
     group_by_diameter,
     group_by_volume,
 )
@@ -154,7 +154,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
         if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
             continue
         parts = [(rows, grouping)]
-        column = column_groups_job(others, cohort, grouping.variable)
+        column = group_by_column(others, cohort, grouping.variable)
         if column is not None:
             parts.append((other_rows, column))
         facets.append(_merge_groupings(grouping.variable, len(ids), parts))
