@@ -419,8 +419,8 @@ def _explain_status(
         return f"the reference has no foreground{values}: {undefined}"
     if status is ScoreStatus.BOTH_EMPTY:
         if not isnan(profile.overlap(float("nan"))):
-            given = f"Dice is {profile.overlap_both_empty:g} as the profile defines"
-            return f"neither mask has foreground: {given}, distances are undefined"
+            dice = f"Dice is {profile.overlap_both_empty:g} as the profile defines"
+            return f"neither mask has foreground: {dice}, distances are undefined"
         return "neither mask has foreground: Dice and distances are undefined"
     return ""
 

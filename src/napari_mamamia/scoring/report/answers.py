@@ -28,7 +28,7 @@ def answer_comparison(
     )
     if not ordered:
         return (Answer("Who leads", (_say_unranked(comparison),)),)
-    leaders = [one for one in ordered if one.rank == ordered[0].rank]
+    leaders = [model for model in ordered if model.rank == ordered[0].rank]
     names = ", ".join(leader.name for leader in leaders)
     verb = "leads" if len(leaders) == 1 else "share the first rank"
     first = leaders[0]
@@ -41,7 +41,7 @@ def answer_comparison(
     answers += [Answer("How sure", tuple(sure))] if sure else []
     changes = [text for text in (say_weights(comparison.sweep, comparison.weight_of_fairness),)
                if text and len(ordered) > 1]  # fmt: skip
-    by_performance = [one.name for one in ordered if one.rank_by_performance == 1]
+    by_performance = [model.name for model in ordered if model.rank_by_performance == 1]
     if by_performance and by_performance != [leader.name for leader in leaders]:
         changes.append(f"By performance alone: {', '.join(by_performance)}.")
     return (*answers, *((Answer("What would change it", tuple(changes)),) if changes else ()))
@@ -49,12 +49,12 @@ def answer_comparison(
 
 def _say_unranked(comparison: ModelComparison) -> str:
     """Return the best performance if no ranking score is defined, and the reason."""
-    best = [one for one in comparison.ranking if one.rank_by_performance == 1]
-    reasons = list(dict.fromkeys(one.reason for one in comparison.ranking if one.reason))
+    best = [model for model in comparison.ranking if model.rank_by_performance == 1]
+    reasons = list(dict.fromkeys(model.reason for model in comparison.ranking if model.reason))
     why = f" ({reasons[0]})" if reasons else ""
     if not best:
         return f"No model has a ranked number{why}."
-    names = ", ".join(one.name for one in best)
+    names = ", ".join(model.name for model in best)
     return (
         f"No model has a ranking score{why}. Best performance: {names}, "
         f"{number(best[0].performance)}."
@@ -136,8 +136,8 @@ def answer_responses(
     answers += [Answer("How sure", tuple(sure))] if sure else []
     weight = results[0][1].cohort.weight_of_fairness
     inputs = [
-        ModelScore(name, float(one.cohort.balanced_accuracy), float(one.cohort.fairness))
-        for name, one in results
+        ModelScore(name, float(result.cohort.balanced_accuracy), float(result.cohort.fairness))
+        for name, result in results
         if name in names
     ]
     changes = _say_sweep(inputs, weight)
@@ -167,8 +167,8 @@ def _say_groups(ranking: ResponseRanking) -> list[str]:
     texts = []
     for group in ranking.groups:
         others = [name for name in group.tied if name != group.best]
-        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        verdict = f"tied with {shown}" if others else "robustly first"
+        names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        verdict = f"tied with {names}" if others else "robustly first"
         texts.append(f"{group.rule.value}: {group.best} is {verdict}")
     return [f"By Bayes factor: {'; '.join(texts)}."] if texts else []
 

@@ -64,10 +64,10 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
 
     def take(start: int, stop: int) -> None:
         for row in model.rows[start:stop]:
-            shown = _without_folders(row, pairs.get(row.case_id, ()))
-            rows.append(shown)
-            keys.append(case_key(shown.case_id))
-            words = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
+            plain = _without_folders(row, pairs.get(row.case_id, ()))
+            rows.append(plain)
+            keys.append(case_key(plain.case_id))
+            words = (plain.case_id, STATUS_TEXTS[plain.status], plain.reason, plain.warning)
             texts.append(" ".join(words).lower())
 
     in_chunks(len(model.rows), take, "Building the case table")
