@@ -17,7 +17,7 @@ from napari_mamamia.findings.form_rules import (
     why_other_form,
 )
 from napari_mamamia.findings.form_values import AnswerRow, list_answer_rows
-from napari_mamamia.findings.shown_numbers import say_row
+from napari_mamamia.findings.shown_numbers import format_answer_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -63,7 +63,7 @@ class Described:
     @property
     def rows(self) -> tuple[AnswerRow, ...]:
         """The answers, flat and coded, without computed sizes, which the report lists elsewhere."""
-        sizes = {one.id for one in self.form.fields if one.measure in _SIZES}
+        sizes = {field.id for field in self.form.fields if field.measure in _SIZES}
         rows = list_answer_rows(self.form, self.answers)
         return tuple(row for row in rows if not (row.computed and row.field in sizes))
 
@@ -73,7 +73,7 @@ class Described:
 
     def say(self, rows: Sequence[AnswerRow]) -> str:
         """Return the answers to a question in words, with their unit."""
-        return ", ".join(say_row(self.form, row) for row in rows) or NOT_ANSWERED
+        return ", ".join(format_answer_row(self.form, row) for row in rows) or NOT_ANSWERED
 
     @property
     def lesions(self) -> tuple[str, ...]:
@@ -152,16 +152,16 @@ def _choose_record(
         if key[0] == case_key(case_id) and (record.answers or record.landmarks.points)
     ]
     if workspace.blinding.hides(Hidden.OTHER_READERS):
-        of_case = [one for one in of_case if one.reader == (workspace.reader or "")]
-    chosen = [one for one in of_case if reader in ("", one.reader)]
+        of_case = [record for record in of_case if record.reader == (workspace.reader or "")]
+    chosen = [record for record in of_case if reader in ("", record.reader)]
     if len(chosen) > 1:
-        names = ", ".join(sorted(one.reader for one in chosen))
+        names = ", ".join(sorted(record.reader for record in chosen))
         raise CaseError(
             f"expected the findings of one reader of {case_id}, got those of {names}: name the "
             "reader of the report",
             remedies=(Remedy("reader", ("NAME",)),),
         )
-    others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
+    others = ", ".join(sorted(record.reader for record in of_case if record not in chosen))
     remarks = (f"the findings of {others} are not in this report",) if others else ()
     return (chosen[0] if chosen else None), remarks
 
