@@ -262,7 +262,7 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
         assert "no case was fully read by two people: there is nothing to compare" in found.notes
-        assert agreement_lines(found)[0].startswith("0 of 2 case(s)")
+        assert agreement_lines(found)[0].startswith("0 of 2 cases")
         assert found.categories[0].pairs == ()
 
 
@@ -543,7 +543,7 @@ def test_answers_about_lesions_are_compared_lesion_by_lesion_and_lone_ones_are_c
     text = "\n".join(agreement_lines(found))
     assert "3 marked by both" in text
     assert "1 by ben alone" in text
-    assert "1 lesion(s) of which one reader alone answered" in text
+    assert "1 lesion of one reader only" in text
 
 
 @pytest.mark.parametrize("damaged", [7, {}, {"1": [[0, 0, 0]]}, {"1": "x", "2": [], "3": [None]}])
