@@ -72,7 +72,7 @@ def test_time_to_enhancement_without_the_aortas_arrival_says_how_to_get_it(phant
 
 @pytest.mark.parametrize("kind", CLOSE)
 @pytest.mark.parametrize(
-    ("times", "word"), [((0, 90, 180, 270), "got 90 s"), ((None,) * 4, "type the times in")]
+    ("times", "word"), [((0, 90, 180, 270), "got 90 s"), ((None,) * 4, "enter the times")]
 )
 def test_a_standard_exam_has_no_ultrafast_map_and_the_reason(phantom, kind, times, word):
     phases = tuple(Phase(k, time) for k, time in enumerate(times))

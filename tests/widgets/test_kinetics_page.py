@@ -284,7 +284,7 @@ def test_without_times_slopes_are_refused_and_the_axis_counts_phases(qtbot, dock
     assert "no times known" in find(dock, "kinetics_times_source").text()
     page = dock.kinetics_page
     page.maps.setCurrentIndex(page.maps.findData(MapKind.WASH_IN))
-    qtbot.waitUntil(lambda: "type the times in" in page.map_text.text())
+    qtbot.waitUntil(lambda: "enter the times" in page.map_text.text())
     assert page.maps.currentData() is None
     assert dock.scene.layer(Role.MAP) is None
     plot = dock.kinetics.curves.plot()

@@ -201,11 +201,11 @@ def test_a_repeated_pre_is_left_out_averaged_or_kept_as_chosen(qtbot, twice):
     assert "early phase 2" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.AVERAGE)
     assert first_signal(twice) == 150
-    assert "S0 is the mean of those before" in phases.text()
+    assert "S0 is the mean of the phases before contrast" in phases.text()
     assert "early phase 2" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.KEEP)
     assert first_signal(twice) == 100
-    assert "kept as it is" in phases.text()
+    assert "unchanged" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.LEAVE_OUT)
     assert first_signal(twice) == 200
     assert "kept" not in phases.text()

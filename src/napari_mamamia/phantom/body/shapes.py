@@ -1,7 +1,7 @@
 """Signed distances in mm, negative inside, and the share of a voxel that a shape fills.
 
-The ellipsoid's distance is exact on its surface and to first order beside it; blends and roughened
-surfaces are near enough for a picture. What counts as inside is exact: the distance is negative.
+The distance of the ellipsoid is exact on its surface and correct to first order near it; blended
+and roughened surfaces are approximate. The inside is exact: the distance is negative.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ Array = NDArray[np.float32]
 def filled(distance_mm: Array, voxel_mm: float) -> Array:
     """Return the share of a voxel inside a surface that passes at `distance_mm`, 0 to 1.
 
-    `voxel_mm` is the edge of a cube of the voxel's volume: partial volume without its direction.
+    `voxel_mm` is the edge of a cube with the voxel's volume: the partial volume ignores direction.
     """
     share: Array = np.clip(np.float32(0.5) - distance_mm / np.float32(voxel_mm), 0, 1)
     return share
 
 
 def smoothstep(value: Array, low: float, high: float) -> Array:
-    """Return 0 below `low`, 1 above `high`, and a smooth rise between."""
+    """Return 0 below `low`, 1 above `high`, and a smooth transition between."""
     t = np.clip((value - np.float32(low)) / np.float32(high - low), 0, 1)
     rise: Array = t * t * (3 - 2 * t)
     return rise
@@ -56,7 +56,7 @@ def quadric(offsets_mm: tuple[Array, ...], radii_mm: tuple[float, ...]) -> Array
         g2 = g2 + steep * steep
     k = np.sqrt(k2)
     distance: Array = k * (k - 1) / np.sqrt(np.maximum(g2, np.float32(1e-12)))
-    # In the very centre the formula is 0/0; the surface is nearest along the shortest axis.
+    # At the centre the formula is 0/0; the surface is nearest along the shortest axis.
     return np.where(k2 < 1e-8, np.float32(-min(radii_mm)), distance)
 
 
@@ -71,7 +71,7 @@ def blend(a: Array, b: Array, width_mm: float) -> Array:
 def distance_to_mask(
     mask: NDArray[np.bool_], spacing_mm: tuple[float, float, float]
 ) -> NDArray[np.float64]:
-    """Return each voxel's distance in mm to the nearest one inside; inside, minus to outside."""
+    """Return each voxel's signed distance in mm to the border of the mask; negative inside."""
     outside = distance_transform_edt(~mask, sampling=spacing_mm)
     inside = distance_transform_edt(mask, sampling=spacing_mm)
     distance: NDArray[np.float64] = np.where(mask, -inside, outside)
