@@ -23,11 +23,17 @@ import numpy as np
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput, plasma_curve
+from napari_mamamia.features.perfusion.kinetics.fit import (
+    LinearFit,
+    RefinedFit,
+    tissue_concentration_mm,
+)
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho
+from napari_mamamia.features.perfusion.kinetics.t1_map import t1_of_flip_angles
+from napari_mamamia.features.perfusion.services.fit_case import fit_case
+from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
 from napari_mamamia.kinetics.map_blocks import MapRecipe
-from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
-from napari_mamamia.kinetics.perfusion.fit import LinearFit, RefinedFit, tissue_concentration_mm
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
-from napari_mamamia.kinetics.perfusion.t1_map import t1_of_flip_angles
 from napari_mamamia.kinetics.ultrafast import UltrafastMeasure, ultrafast_formula
 from napari_mamamia.phantom.perfusion_case import (
     FLIP_DEGREES,
@@ -35,8 +41,6 @@ from napari_mamamia.phantom.perfusion_case import (
     REPETITION_S,
     perfusion_phantom,
 )
-from napari_mamamia.services.perfusion.fit_case import fit_case
-from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
 SHAPE = (60, 320, 320)
 N_PHASES, SPACING_S, ARRIVAL_S = 40, 7.0, 22.0

@@ -3,8 +3,8 @@
 Run under a screen: ``xvfb-run -a python benchmarks/slice_step.py [--check] [--rounds N]``. A case
 of 5 phases of 160x448x448 with three masks (reference, prediction, refined) as outlines, in reading
 mode at 1400x900. A step is one turn of the wheel's slice and what is drawn for it; the time is the
-processor's: of the window's thread, and of all others, where software GL draws. Next to it stand, in
-the same run and with canvases of the same size, a window of napari with the image alone and one
+processor's: of the window's thread, and of all others, where software GL draws. Next to it stand,
+in the same run and with canvases of the same size, a window of napari with the image alone and one
 with its own contours, both with napari's panels, sliders and status line hidden; the windows take
 turns, and each number is the median of the steps. Limits, in the window's thread: 16 ms, as issue
 17 asks, or where the image alone takes more than 11 (a busy or slow machine) at most 1.5 times

@@ -8,9 +8,11 @@ import socket
 import sys
 import tempfile
 import threading
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.metadata import entry_points
 from io import StringIO
 from itertools import count
 from pathlib import Path
@@ -72,6 +74,7 @@ def pytest_configure(config):
     pytest puts assertions in words when it first reads a file, 20 s for all, and keeps that: so
     each worker does it for some of the files, and finds those of the others done.
     """
+    _require_current_installation()
     worker = getattr(config, "workerinput", None)
     here = Path(__file__).parent
     if worker is None or [Path(one).resolve() for one in config.args] != [here]:
@@ -79,6 +82,18 @@ def pytest_configure(config):
     parts = sorted({path.relative_to(here).parts[0] for path in here.rglob("test_*.py")})
     first = int(worker["workerid"].removeprefix("gw")) * len(parts) // worker["workercount"]
     config.args = [str(here / part) for part in parts[first:] + parts[:first]]
+
+
+def _require_current_installation():
+    """Refuse to test an editable installation whose entry points are older than pyproject.toml."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    for group, wanted in project["project"]["entry-points"].items():
+        installed = {point.name for point in entry_points(group=group)}
+        if not wanted.keys() <= installed:
+            raise pytest.UsageError(
+                f"the installation lacks entry points of {group} that pyproject.toml has: run  "
+                "python -m pip install --no-deps -e ."
+            )
 
 
 def pytest_collectstart():

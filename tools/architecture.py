@@ -34,19 +34,20 @@ PECULIAR = frozenset(
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
     "lines of code: widgets": 33_250,
-    "lines of code: services": 28_000,
+    "lines of code: services": 27_350,
     "lines of code: io": 20_700,
     "lines of code: scoring": 12_350,
     "lines of code: segmentation": 11_800,
     "lines of code: smartpaint": 4_950,
-    "lines of code: cli": 4_900,
-    "lines of code: kinetics": 3_400,
+    "lines of code: cli": 4_650,
+    "lines of code: kinetics": 2_850,
     "lines of code: reviewing": 2_950,
-    "lines of code: core": 2_800,
+    "lines of code: core": 2_900,
     "lines of code: phantom": 2_350,
     "lines of code: library": 2_400,
     "lines of code: metrics": 1_050,
     "lines of code: annotations": 450,
+    "lines of code: features/perfusion": 1_550,
     "complexity, mean": 3.46,
     "peculiar local names, %": 3.8,
 }
@@ -104,8 +105,10 @@ def measure(modules: list[Module]) -> dict[str, float]:
     names: Counter[bool] = Counter()
     complexities: list[int] = []
     for module in modules:
-        if "/" in module.path:
-            lines[module.path.split("/")[0]] += count_code(module)
+        *folders, _ = module.path.split("/")
+        if folders:
+            depth = 2 if folders[0] == "features" else 1
+            lines["/".join(folders[:depth])] += count_code(module)
         complexities += [block.complexity for block in cc_visit(module.text)]
         names.update(
             node.id in PECULIAR

@@ -1,7 +1,7 @@
 """Tumour annotation and benchmark scoring on breast DCE-MRI.
 
 ``import napari_mamamia as mm``: data sets, predictions, scores, kinetics, DICOM and export, for
-scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
+scripts and notebooks. Modules are imported on first use, and Qt never.
 
 >>> import napari_mamamia as mm
 >>> truth, guess = [[[0, 1, 1, 0]]], [[[0, 0, 1, 0]]]
@@ -9,15 +9,16 @@ scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
 0.667
 
 - `open_data_set` opens a folder of cases: a table of them, and each with its phases and masks.
-- `predict` marks the tumour, `grow` does it from a click, a box or an outline.
-- `score` compares masks with references; `metrics` holds each metric by itself.
-- `score_detection` scores lesions found and boxes falsely predicted.
+- `predict` segments the tumour, `grow` segments it from a click, a box or an outline.
+- `score` compares masks with references; `metrics` holds the single metrics.
+- `score_detection` scores detected lesions and false positive boxes.
 - `kinetics` measures contrast curves, maps and FTV; `measure_kinetics` does it for a data set.
-- `open_study` opens a review study: where it stands, how far its readers agree, what it accepted.
-- `import_dicom` makes cases of DICOM, `export` writes masks for others, `verify` checks them.
-- `make_phantoms` makes a data set to try all this on.
+- `open_study` opens a review study: its state, the agreement of its readers, accepted masks.
+- `import_dicom` makes cases of DICOM, `export` writes masks in exchange formats, `verify` checks
+  them.
+- `make_phantoms` makes a synthetic data set to try all this on.
 
-Errors are `MamamiaError`: they say what was expected, what came, and what to do.
+Errors are `MamamiaError`: they say what was expected, what was found, and how to fix it.
 """
 
 from napari_mamamia.core.program.lazy import lazy_names
@@ -131,7 +132,7 @@ else:
     )
 
     def __getattr__(name: str) -> object:
-        """Return what is asked for; the version too, since looking it up takes long."""
+        """Return a public name; the version is looked up only here, because that is slow."""
         if name == "__version__":
             from importlib.metadata import version
 

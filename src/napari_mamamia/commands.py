@@ -1,8 +1,7 @@
-"""What napari.yaml names of files: readers, the mask writer, sample data; `menu` has the rest.
+"""The file commands of napari.yaml: readers, the mask writer, sample data; `menu` has the rest.
 
-Nothing of Qt is imported before a window asks for it. What reads images, and what takes long to
-import, is imported by the functions that need it: napari asks in a turn of its window's thread
-whether a path is ours.
+Qt is imported only when a window needs it. Readers of images and slow imports are imported by the
+functions that use them: napari asks in the GUI thread whether a path is ours.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +44,7 @@ def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
 
 
 def _read_dicom(path: str | list[str]) -> list[Any]:
-    """Show in the dock what is in DICOM files; without a window, return the layers of the exam."""
+    """Show the content of DICOM files in the dock; without a window, return the exam's layers."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_later
 
@@ -109,7 +108,7 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
 
 def _grid_of_open_case() -> Grid | None:
-    """Return the grid of the case that is open in napari's window, None without one."""
+    """Return the grid of the case that is open in napari's window, None if there is none."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.base.layers import tag_of
 
@@ -156,7 +155,7 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
 
     A layer of a case is written on the case's own grid. Any other 3-D layer gets a grid from its
     scale and affine, with napari's world read as mm towards superior, anterior and right; napari
-    has asked before an existing file is replaced.
+    asks before it replaces an existing file.
 
     Raises
     ------

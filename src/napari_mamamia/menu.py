@@ -1,6 +1,7 @@
-"""What napari.yaml names of napari's menus: pages of the panel, and commands.
+"""The menu commands of napari.yaml: pages of the panel, and actions.
 
-A click imports this module alone; the panel's own come in a thread (`widgets.dock.entry`).
+A click imports only this module; the panel's own modules are imported in a thread
+(`widgets.dock.entry`).
 """
 
 from collections.abc import Callable
@@ -68,17 +69,17 @@ def review_page() -> "QWidget":
 
 
 def import_page() -> None:
-    """Show the page Import, where a DICOM folder or zip becomes cases."""
+    """Show the page Import, which makes cases of a DICOM folder or zip."""
     _show_panel("Cases", lambda panel: panel.pages.show_import())
 
 
 def predict_now() -> None:
-    """Show the page Predict and start, if a case is open."""
+    """Show the page Predict and start a prediction if a case is open."""
     _show_panel("Predict", lambda panel: panel.predict())
 
 
 def score_now() -> None:
-    """Show the page Score, which scores what is on screen."""
+    """Show the page Score and score the displayed masks."""
     _show_panel("Score")
 
 

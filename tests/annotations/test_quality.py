@@ -110,7 +110,7 @@ def test_islands_below_10_mm3_are_counted_and_larger_parts_are_not():
     mask = mask_at(slice(4, 8), slice(30, 40), slice(20, 30))
     mask[5, 50, 40:44] = True  # 4 voxels of 2 mm3
     assert [f.text for f in check_mask(mask, GRID, body())] == [
-        "1 island(s) of less than 10 mm3 beside the largest part"
+        "1 island of less than 10 mm3 beside the largest component"
     ]
     mask[5, 50, 44] = True  # 10 mm3
     assert check_mask(mask, GRID, body()) == ()

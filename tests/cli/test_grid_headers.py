@@ -184,7 +184,7 @@ def test_a_spacing_that_no_image_has_is_stated_and_a_lost_grid_too(tmp_path):
         long[2:5, 1:3, 1:4] = 1
         save(tmp_path / folder / "long.nii.gz", long, np.diag([-1.0, 1, 7, 1]))
     done, rows = score(tmp_path, tmp_path / "out")
-    assert {name for name, row in rows.items() if "spacing cannot be" in row["warning"]} == {
+    assert {name for name, row in rows.items() if "spacing is impossible" in row["warning"]} == {
         "big", "wide", "small", "tiny", "long",
     }  # fmt: skip
     assert [name for name, row in rows.items() if "is an identity" in row["warning"]] == [
@@ -194,10 +194,10 @@ def test_a_spacing_that_no_image_has_is_stated_and_a_lost_grid_too(tmp_path):
     assert float(rows["tiny"]["volume_reference_mm3"]) == pytest.approx(256e-18, rel=1e-5)
     assert "RuntimeWarning" not in done.stderr
     for text in (done.stdout, notes_of(tmp_path / "out")):
-        assert "5 of 8 cases: the spacing cannot be that of an image of a body" in text
+        assert "5 of 8 cases: the spacing is impossible for an image of a body" in text
         assert "1 of 8 cases: the grid is an identity" in text
     for name in ("big", "tiny"):
-        with pytest.warns(UserWarning, match="the spacing cannot be that of an image of a body"):
+        with pytest.warns(UserWarning, match="the spacing is impossible for an image of a body"):
             mm.read_mask(tmp_path / "team" / f"{name}.nii.gz")
 
 

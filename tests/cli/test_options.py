@@ -8,11 +8,12 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli import detection, exporting, importing, models, ranking
 from napari_mamamia.cli.app import app
-from napari_mamamia.cli.case import kinetics, perfusion
+from napari_mamamia.cli.case import kinetics
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, require_t1
+from napari_mamamia.features.perfusion import cli as perfusion
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, require_t1
 
 UNBOUND = {"--folds"}
 """Names."""

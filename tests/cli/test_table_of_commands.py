@@ -5,23 +5,23 @@ import sys
 
 import pytest
 
-from napari_mamamia.cli.app import ENTRIES
+from napari_mamamia.cli.app import list_commands, load_command
 
-LISTED = [entry for entries in ENTRIES.values() for entry in entries]
-
-
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.name)
-def test_a_line_of_the_table_is_the_first_line_of_the_commands_own_help(entry):
-    assert entry.load().help.splitlines()[0] == entry.does
+LISTED = [command for group in list_commands().values() for command in group]
 
 
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.name)
-def test_a_line_of_the_table_fits_two_lines_of_a_narrow_terminal(entry):
-    assert len(entry.does) <= 2 * 60
+@pytest.mark.parametrize("command", LISTED, ids=lambda command: command.name)
+def test_a_line_of_the_table_is_the_first_line_of_the_commands_own_help(command):
+    assert load_command(command).help.splitlines()[0] == command.summary
+
+
+@pytest.mark.parametrize("command", LISTED, ids=lambda command: command.name)
+def test_a_line_of_the_table_fits_two_lines_of_a_narrow_terminal(command):
+    assert len(command.summary) <= 2 * 60
 
 
 def test_no_two_commands_share_a_name():
-    assert len({entry.name for entry in LISTED}) == len(LISTED)
+    assert len({command.name for command in LISTED}) == len(LISTED)
 
 
 def test_help_imports_no_command():

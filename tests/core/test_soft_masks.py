@@ -61,8 +61,8 @@ def test_a_number_for_each_lesion_is_no_scale():
         (np.rint(BALL * 10).astype(np.uint8), "from 0 to 10, which is another scale"),
         (BALL * 100, "from 0 to 100, which is another scale"),
         ((BALL * 255).astype(np.float32), "from 0 to 255"),
-        (BALL * 8 - 4, "from -4 to 4, as logits"),
-        (np.rint(BALL * 80 - 40).astype(np.int16), "from -40 to 40, as logits"),
+        (BALL * 8 - 4, "from -4 to 4, like logits"),
+        (np.rint(BALL * 80 - 40).astype(np.int16), "from -40 to 40, like logits"),
         (BALL * 2, "from 0 to 2, which is another scale"),
     ],
 )

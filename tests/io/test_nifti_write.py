@@ -457,5 +457,5 @@ def test_what_is_painted_after_a_label_map_was_taken_is_not_written(tmp_path):
 @pytest.mark.parametrize("stop", [(4, 4, 5), (3, 5, 5), (3, 4, 6)])
 def test_there_are_no_labels_that_leave_their_grid_and_would_be_lost(stop):
     box = Box((2, 3, 4), stop)
-    with pytest.raises(ValueError, match="leaves the grid"):
+    with pytest.raises(ValueError, match="inside the grid"):
         LabelMap(Grid((3, 4, 5), LAS), box, np.ones(box.shape, np.uint8))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.choices import TissueModel
-from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
-from napari_mamamia.kinetics.perfusion.fit import LinearFit, RefinedFit
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
+from napari_mamamia.features.perfusion.kinetics.arterial_input import PlasmaCurve
+from napari_mamamia.features.perfusion.kinetics.fit import LinearFit, RefinedFit
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, concentration_mm
 
 pytestmark = pytest.mark.real
 STEP_MIN = 0.5 / 60

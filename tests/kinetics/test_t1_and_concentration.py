@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.spoiled_echo import (
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
     SpoiledEcho,
     concentration_mm,
     require_t1,
     spoiled_signal,
 )
-from napari_mamamia.kinetics.perfusion.t1_map import t1_of_flip_angles
+from napari_mamamia.features.perfusion.kinetics.t1_map import t1_of_flip_angles
 
 OSIPI = Path(__file__).with_name("osipi")
 FLIPS = (3, 6, 9, 15, 24, 35)

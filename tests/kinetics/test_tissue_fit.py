@@ -8,20 +8,20 @@ from scipy.optimize import curve_fit
 
 from napari_mamamia.core.choices import InputName, TissueModel
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
-from napari_mamamia.kinetics.perfusion.arterial_input import (
+from napari_mamamia.features.perfusion.kinetics.arrival_fit import fitted_arrival_s
+from napari_mamamia.features.perfusion.kinetics.arterial_input import (
     ArterialInput,
     PlasmaCurve,
     plasma_curve,
 )
-from napari_mamamia.kinetics.perfusion.fit import (
+from napari_mamamia.features.perfusion.kinetics.fit import (
     FitStatus,
     LinearFit,
     RefinedFit,
     tissue_concentration_mm,
 )
-from napari_mamamia.kinetics.perfusion.gate import require_points, require_spacing
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, spoiled_signal
+from napari_mamamia.features.perfusion.kinetics.gate import require_points, require_spacing
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, spoiled_signal
 
 OSIPI = Path(__file__).with_name("osipi")
 BOTH = (LinearFit, RefinedFit)

@@ -10,13 +10,13 @@ from scipy.integrate import quad
 
 from napari_mamamia.core.choices import InputName
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.arterial_input import (
+from napari_mamamia.features.perfusion.kinetics.arterial_input import (
     ArterialInput,
     PlasmaCurve,
     blood_mm,
     plasma_curve,
 )
-from napari_mamamia.kinetics.perfusion.fit import tissue_concentration_mm, uptake
+from napari_mamamia.features.perfusion.kinetics.fit import tissue_concentration_mm, uptake
 
 SECONDS = np.array([0.0, 5, 10, 15, 30, 60, 120, 180, 300, 420])
 TABLE = {

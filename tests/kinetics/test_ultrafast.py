@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.perfusion.kinetics.gate import require_spacing
 from napari_mamamia.kinetics.map_blocks import MapRecipe
-from napari_mamamia.kinetics.perfusion.gate import require_spacing
 from napari_mamamia.kinetics.ultrafast import (
     UltrafastMeasure,
     steepest_rise,

@@ -1,1 +1,1 @@
-"""Masks from several sources: one label set, one grid, one naming."""
+"""Combine masks from several sources: labels, grids, names."""

@@ -1,4 +1,4 @@
-"""One mask from several readers': the majority's, or STAPLE's estimate of the truth."""
+"""Fuse masks of several readers: by majority, or by STAPLE's estimate of the truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ _STEPS_PER_SIGN: Final = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Staple:
-    """What STAPLE estimated.
+    """The estimate of STAPLE.
 
     `mask` is bool, the voxels whose probability is at least 0.5. `sensitivities` and
-    `specificities` are one number, 0 to 1, for each reader; `n_steps` of the EM were taken.
+    `specificities` are one number, 0 to 1, for each reader; the EM took `n_steps`.
     """
 
     mask: NDArray[np.bool_]
@@ -45,12 +45,12 @@ def majority_vote(
         One array of whole numbers 0 to 255 for each reader, all of one shape, in the readers'
         order.
     tie
-        What becomes of a tie for the most votes.
+        The label of a voxel with a tie for the most votes.
 
     Raises
     ------
     CaseError, GridMismatchError
-        If fewer than two readers are given, or shapes differ.
+        If there are fewer than two readers, or shapes differ.
 
     Examples
     --------
@@ -75,10 +75,11 @@ def majority_vote(
 def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     """Estimate truth and readers' performance together by EM.
 
-    Voxels that all readers marked alike share one probability, so the EM runs on the at most 2^n
-    patterns of n readers, each with its number of voxels: the same numbers as over the image. The
+    Voxels that all readers labelled alike share one probability, so the EM runs on the at most 2^n
+    patterns of n readers, each with its number of voxels: the result equals that over the image.
+    The
     prior is the mean share of marked voxels in the whole volume, so it depends on the field of
-    view, as in ITK's filter. No voxel marked at all: an empty mask, performance nan.
+    view, as in ITK's filter. If no voxel is marked, the mask is empty and performance is nan.
     Source: Warfield, Zou, Wells, IEEE TMI 23 (2004) 903, eqs. 14, 18, 19; start (p = q = 0.99999)
     and prior as itk::STAPLEImageFilter, which is the oracle of its test.
 
@@ -96,14 +97,16 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     n = len(masks)
     box = _joint_box(masks)
     if n > _MOST_READERS:
-        raise CaseError(f"STAPLE takes at most {_MOST_READERS} readers, got {n}: leave some out")
+        raise CaseError(
+            f"expected at most {_MOST_READERS} readers for STAPLE, got {n}: leave some out"
+        )
     if box.is_empty:
         return Staple(np.zeros(masks[0].shape, np.bool_), (np.nan,) * n, (np.nan,) * n, 0)
     codes = np.zeros(box.shape, np.uint16)
     for k, mask in enumerate(masks):
         codes |= mask[box.slices].astype(np.uint16) << np.uint16(k)
     counts = np.bincount(codes.ravel(), minlength=1 << n).astype(np.float64)
-    # Nobody marked anything outside the block, but the prior is of the whole volume.
+    # Nobody marked voxels outside the block, but the prior is of the whole volume.
     counts[0] += masks[0].size - codes.size
     marked = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.bool_)
     chances, rates, steps = _estimate_truth(counts, marked)
@@ -137,7 +140,7 @@ def _estimate_truth(
 
 
 def _compute_shares(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return each reader's share of the weight where he said yes; 0 where there is no weight."""
+    """Return each reader's share of the weight in his marked voxels; 0 if there is no weight."""
     total = float(weight.sum())
     shares: NDArray[np.float64] = (weight @ yes) / total if total else np.zeros(yes.shape[1])
     return shares
@@ -166,17 +169,17 @@ def _break_ties(
 
 
 def _joint_box(labels: Sequence[NDArray[Any]]) -> Box:
-    """Return the block that holds all that any reader marked."""
+    """Return the block that holds all voxels that any reader marked."""
     if len(labels) < 2:
         raise CaseError(
-            f"fusing needs the masks of at least two readers, got {len(labels)}: name a second "
+            f"expected the masks of at least two readers, got {len(labels)}: name a second "
             "folder of masks"
         )
     box = Box.empty()
     for k, label in enumerate(labels):
         if label.shape != labels[0].shape:
             raise GridMismatchError(
-                f"masks that are fused share one grid, but reader {k + 1} has shape {label.shape} "
+                f"expected masks on one grid, but reader {k + 1} has shape {label.shape} "
                 f"(z, y, x), the first {labels[0].shape}: export them on one grid"
             )
         box = box.union(Box.around(label))

@@ -1,4 +1,4 @@
-"""Masks from several sources -> one orientation and one set of labels; nothing is resampled."""
+"""Bring masks from several sources to one orientation and one set of labels, without resampling."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 
 
 def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
-    """Return the turn that brings a volume on `grid` into a profile's orientation.
+    """Return the reorientation of a volume on `grid` into a profile's orientation.
 
     ``las-psr``: axial acquisitions to LAS, sagittal ones to PSR, in nibabel's convention (the
-    letters of the file's x, y, z axes name the direction each runs *towards*); coronal ones, of
-    which the paper says nothing, stay as they are. Source: MAMA-MIA challenge paper,
-    arXiv 2603.01250v2, harmonisation; it does not state its convention.
+    letters of the file's x, y, z axes name the direction each runs *towards*); coronal ones, which
+    the paper does not mention, stay unchanged. Source: MAMA-MIA challenge paper, arXiv
+    2603.01250v2, harmonisation; it does not state its convention.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
 
 
 def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.uint8]:
-    """Return an array in which each value has become its rule's target; 0 stays 0.
+    """Return an array with each value replaced by its rule's target; 0 stays 0.
 
     Raises
     ------
     FormatError
-        If two rules speak of one value, or a value other than 0 has no rule.
+        If two rules have the same value, or a value other than 0 has no rule.
 
     Examples
     --------
@@ -65,14 +65,14 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
     if left.any():
         listing = ", ".join(f"{value:g}" for value in np.unique(values[left])[:5])
         raise FormatError(
-            f"every value of a mask needs a rule, but {listing} has none: add a rule, or one to 0 "
-            "that leaves it out"
+            f"expected a rule for every value of a mask, but {listing} has none: add a rule; "
+            "one to 0 leaves the value out"
         )
     return out
 
 
 def target_names(rules: Sequence[LabelRule]) -> tuple[tuple[int, str], ...]:
-    """Return the labels that rules lead to, as (value, name), by value; 0 is left out.
+    """Return the target labels of rules as (value, name), by value, without 0.
 
     Examples
     --------

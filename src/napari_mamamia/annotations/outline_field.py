@@ -1,4 +1,4 @@
-"""The smooth field whose level line is drawn as the outline of a mask."""
+"""The smooth field whose level line is the displayed outline of a mask."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 CHANNELS: Final = 4
 LEVEL: Final = 127.5 / 255
-"""Where the outline lies between 0 (all outside) and 1: no voxel's centre has this value."""
+"""Level of the outline between 0 (outside) and 1: no voxel's centre has this value."""
 
 _SIGMA_VOXELS: Final = 0.7
 _RADIUS: Final = 2
@@ -16,10 +16,10 @@ _WHOLE: Final = 255
 
 
 class OutlineField(NamedTuple):
-    """A field around the labels of a slice, and where its first value lies in the slice.
+    """A field around the labels of a slice, and the position of its first value in the slice.
 
-    `values` are uint8 ``(rows, columns, CHANNELS)``; `channel_of` says which a label is drawn from.
-    `row` and `column` are below 0 where labels touch the slice's border.
+    `values` are uint8 ``(rows, columns, CHANNELS)``; `channel_of` gives the channel of a label.
+    `row` and `column` are below 0 if labels touch the slice's border.
     """
 
     values: NDArray[np.uint8]
@@ -28,7 +28,7 @@ class OutlineField(NamedTuple):
 
 
 def channel_of(label: int, first: int = 0) -> int:
-    """Return the channel of a label: 0 is that of `first` alone, if there is a first.
+    """Return the channel of a label: channel 0 is for `first` alone, if it is not 0.
 
     Examples
     --------
@@ -41,11 +41,11 @@ def channel_of(label: int, first: int = 0) -> int:
 
 
 def find_outline_field(labels: NDArray[np.uint8], first: int = 0) -> OutlineField | None:
-    """Return what the outlines of a slice are drawn from, None where it has no label.
+    """Return the field of the outlines of a slice, None if it has no label.
 
-    Each label is blurred by 0.7 voxels, so that the line at `LEVEL` runs without steps. It still
-    parts the centres of all labelled voxels from all others: where the blur would lose a voxel, as
-    it does a single one or a thin oblique spicule, the voxel stands as it is.
+    Each label is blurred by 0.7 voxels, so that the line at `LEVEL` has no steps. It still
+    separates the centres of all labelled voxels from all others: voxels that the blur would lose,
+    such as a single one or a thin oblique spicule, keep their value.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is unusual about a case and its mask: red, amber or green, each with the reason."""
+"""Automatic checks of a case and its mask: red, amber or green, each with the reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from skimage.filters import threshold_otsu
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 
 
 class Light(StrEnum):
-    """How much a finding matters: usable, look at it, not usable as it is."""
+    """Severity of a finding: green is usable, amber needs a look, red is not usable unchanged."""
 
     GREEN = "green"
     AMBER = "amber"
@@ -26,7 +27,7 @@ class Light(StrEnum):
 
 
 class Check(StrEnum):
-    """What was looked at."""
+    """The subject of a check."""
 
     GEOMETRY = "geometry"
     VALUES = "values"
@@ -39,7 +40,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found, in plain words with its number."""
+    """One finding of a check, with its number in words."""
 
     light: Light
     check: Check
@@ -47,8 +48,8 @@ class Finding:
 
 
 _ORDER: Final = (Light.GREEN, Light.AMBER, Light.RED)
-_SMALL_MM3: Final = 10.0  # this project's choice: about 10 voxels of 1 mm
-_OUTSIDE_SHARE: Final = 0.10  # this project's choice: a thin rim of skin is usual
+_SMALL_MM3: Final = 10.0  # our choice: about 10 voxels of 1 mm
+_OUTSIDE_SHARE: Final = 0.10  # our choice: a thin rim of skin is usual
 _BODY_GRID_MM: Final = 4.0
 _ROUNDING_MM: Final = 1e-4  # float32 holds 500 mm to 3e-5 mm
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
@@ -66,12 +67,12 @@ def worst_light(findings: tuple[Finding, ...]) -> Light:
 
 
 def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
-    """Return where the phases of a case do not lie on the grid of phase 0.
+    """Return how the grids of a case's phases differ from that of phase 0.
 
     Red: another shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest spacing.
     Amber: affines that differ by less than that, but by more than float32 rounding (1e-4 mm at a
-    corner), which other software may show; axes of phase 0 that are not at right angles, which
-    programs built on ITK do not read.
+    corner), which other software may report; sheared axes of phase 0, which programs built on ITK
+    do not read.
     """
     findings = []
     if grids and grids[0].is_sheared:
@@ -94,10 +95,10 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
 
 
 def check_phases(case: Case) -> tuple[Finding, ...]:
-    """Look at the values of every phase, plane by plane.
+    """Check the values of every phase, plane by plane.
 
-    Red: a phase that is all one value, or the same as another, voxel for voxel. Amber: values that
-    are not finite or below 0, with their number.
+    Red: a phase of one value, or identical to another phase. Amber: values that are not finite or
+    below 0, with their number.
     """
     findings: list[Finding] = []
     prints: list[tuple[float, ...]] = []
@@ -129,9 +130,9 @@ def check_mask(
     """Return what is unusual about a mask.
 
     Red: empty, or more than a tenth of it outside the body. Amber: it touches the volume's border
-    (along an axis of more than one voxel), or has islands of less than 10 mm3 beside its largest
-    part. The body is what is brighter than Otsu's threshold of phase 0 on a grid of about 4 mm, its
-    largest part, closed, grown by one step (so that skin is inside) and filled.
+    (along an axis of more than one voxel), or has islands of less than 10 mm3 besides its largest
+    component. The body is the region above Otsu's threshold of phase 0 on a grid of about 4 mm: its
+    largest component, closed, grown by one step (to include the skin) and filled.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def _of_values(k: int, size: int, negative: int, unknown: int, flat: bool) -> It
 
 def _find_duplicates(case: Case, prints: list[tuple[float, ...]]) -> Iterator[Finding]:
     for a, b in combinations(range(len(prints)), 2):
-        # Sums of planes differ for all but true copies: volumes are compared only where these
+        # Sums of planes differ unless phases are copies: volumes are compared only if these
         # agree.
         same = prints[a] == prints[b]
         if same and np.array_equal(case.signal[a], case.signal[b], equal_nan=True):
@@ -185,20 +186,25 @@ def _check_islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
     volumes = np.bincount(parts.ravel())[1:] * grid.voxel_volume_mm3
     small = int(np.count_nonzero(np.sort(volumes)[:-1] < _SMALL_MM3))
     if small:
-        text = f"{small} island(s) of less than {_SMALL_MM3:g} mm3 beside the largest part"
+        text = (
+            f"{count_of(small, 'island')} of less than {_SMALL_MM3:g} mm3 beside the largest "
+            "component"
+        )
         yield Finding(Light.AMBER, Check.ISLANDS, text)
 
 
 def _find_body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
-    """Return the body inside `box`; everything where no threshold can be found."""
+    """Return the body inside `box`; everything if no threshold can be found."""
     steps = [max(1, round(_BODY_GRID_MM / mm)) for mm in grid.spacing_mm]
     coarse = volume[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
     coarse = np.nan_to_num(coarse, posinf=0.0, neginf=0.0)
     if coarse.min() == coarse.max():
         return np.ones(box.shape, np.bool_)
     otsu: Any = threshold_otsu
-    bright: NDArray[np.bool_] = coarse > otsu(coarse.ravel())  # flat: 4 wide is no colour
-    # Closing takes away what touches the border unless there is room around it.
+    bright: NDArray[np.bool_] = coarse > otsu(
+        coarse.ravel()
+    )  # flat: an array 4 wide would be read as a colour image
+    # Closing removes what touches the border unless there is a margin.
     bright |= ndimage.binary_closing(np.pad(bright, 1), _TOUCHING)[1:-1, 1:-1, 1:-1]
     parts, count = ndimage.label(bright)
     if count:

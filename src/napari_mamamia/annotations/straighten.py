@@ -1,4 +1,4 @@
-"""A grid whose axes are at right angles in place of a sheared one, and volumes moved onto it."""
+"""Replace a sheared grid by one with perpendicular axes, and resample volumes onto it."""
 
 import math
 from typing import Any, Final
@@ -16,10 +16,11 @@ _SLAB_VOXELS: Final = 2_000_000
 
 
 def straight_grid(grid: Grid) -> Grid:
-    """Return the grid at right angles that lies nearest to `grid` and covers all of it.
+    """Return the grid with perpendicular axes that is nearest to `grid` and covers it.
 
     Its directions are the orthogonal matrix nearest to those of `grid`, its spacing is the same,
-    its middle is that of the block that holds every voxel. A grid that is not sheared stays.
+    its centre is that of the block that holds every voxel. A grid that is not sheared is returned
+    unchanged.
 
     Source: the orthogonal factor of the polar decomposition is the nearest in the Frobenius norm
     (Higham 1986, SIAM J. Sci. Stat. Comput. 7(4):1160).
@@ -27,7 +28,7 @@ def straight_grid(grid: Grid) -> Grid:
     Raises
     ------
     CaseError
-        If the axes lean so far that the block has more than 8 times as many voxels.
+        If the shear is so large that the block has more than 8 times as many voxels.
     """
     if not grid.is_sheared:
         return grid
@@ -42,7 +43,7 @@ def straight_grid(grid: Grid) -> Grid:
     counts = np.maximum(1, np.ceil((high - low) / spacing - 1e-6)).astype(int)
     if math.prod(map(int, counts)) > _MOST_TIMES * math.prod(grid.shape):
         raise CaseError(
-            f"expected axes that lean a little, but a block at right angles around this volume has "
+            f"expected slightly sheared axes, but a perpendicular block around this volume has "
             f"{' x '.join(map(str, counts[::-1]))} voxels (z, y, x) for {grid.shape}: check its "
             "affine, or export it again from the scanner's data"
         )
@@ -51,15 +52,15 @@ def straight_grid(grid: Grid) -> Grid:
     affine[:3, :3] = directions * spacing
     affine[:3, 3] = directions @ first
     x, y, z = (int(n) for n in counts)
-    # As NIfTI stores it, so that what is written and read back lies on this very grid.
+    # Rounded as NIfTI stores it, so that the file read back has this very grid.
     return Grid((z, y, x), affine.astype(np.float32).astype(np.float64))
 
 
 def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str) -> NDArray[Any]:
-    """Return a phase ``(z, y, x)`` on `target`, in its own type.
+    """Return a phase ``(z, y, x)`` resampled onto `target`, in its own type.
 
-    Trilinear; whole numbers are rounded; where `grid` has no voxel it is the least value of the
-    phase. Yields `text` with its progress.
+    Trilinear; whole numbers are rounded; outside `grid` it is the least value of the phase. Reports
+    `text` as its progress.
     """
     least = float(volume.min())
     out = np.empty(target.shape, volume.dtype)
@@ -71,7 +72,7 @@ def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str
 
 
 def straightened_labels(labels: NDArray[Any], grid: Grid, target: Grid) -> NDArray[Any]:
-    """Return labels ``(z, y, x)`` on `target`: each voxel that of the nearest, 0 outside."""
+    """Return labels ``(z, y, x)`` on `target` by nearest neighbour, 0 outside."""
     out = np.zeros(target.shape, labels.dtype)
     for start, stop in _list_slabs(target.shape):
         out[start:stop] = _resample_slab(labels, grid, target, (start, stop), order=0, outside=0)

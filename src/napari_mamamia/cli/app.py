@@ -1,6 +1,7 @@
 """The command `mamamia`: which commands there are, and how the program starts and ends.
 
-A command's module is imported when it is asked for: `mamamia --help` reads this table alone.
+A command's module is imported when it is asked for: `mamamia --help` reads this table and the
+features' records alone.
 """
 
 import codecs
@@ -8,8 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
 from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, Any, Final, NoReturn
@@ -19,207 +19,226 @@ from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
 from napari_mamamia.core.errors import MamamiaError, list_remedies, refusal_text
+from napari_mamamia.core.features import (
+    Command,
+    list_features,
+    list_problems,
+    load_attribute,
+)
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.files.own_paths import sweep_temporary
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A command of the program: its name, where it is (module of cli, name in it), what it does.
-
-    `does` is the first line of the command's own help, which a test holds.
-    """
-
-    name: str
-    place: str
-    does: str
-
-    def load(self) -> Any:
-        """Return the command, or the group of commands, with its options."""
-        module, _, name = self.place.partition(":")
-        member = getattr(import_module(f"napari_mamamia.cli.{module}"), name)
-        if not isinstance(member, typer.Typer):
-            program = Program()
-            program.command(self.name)(member)
-            member = program
-        command = typer.main.get_command(member)
-        command.name = self.name
-        return command
+def load_command(command: Command) -> Any:
+    """Return a command, or a group of commands, with its options."""
+    member = load_attribute(command.attribute)
+    if not isinstance(member, typer.Typer):
+        program = Program()
+        program.command(command.name)(member)
+        member = program
+    loaded = typer.main.get_command(member)
+    loaded.name = command.name
+    return loaded
 
 
-ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
+ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
     "Begin": (
-        Entry(
+        Command(
             "demo",
-            "viewing:demo",
+            "napari_mamamia.cli.viewing:demo",
             "Make 12 phantom cases with known truth, then predict, score and export them.",
         ),
-        Entry("view", "viewing:view", "Open the window on a data set, or on a review study."),
-        Entry(
+        Command(
+            "view",
+            "napari_mamamia.cli.viewing:view",
+            "Open the window on a data set, or on a review study.",
+        ),
+        Command(
             "check-computer",
-            "submitting:check_computer",
+            "napari_mamamia.cli.submitting:check_computer",
             "Check this computer: hardware, extras, isolation, and models whose result is known.",
         ),
     ),
     "Cases": (
-        Entry(
+        Command(
             "import",
-            "importing:import_",
+            "napari_mamamia.cli.importing:import_",
             "Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.",
         ),
-        Entry("pacs", "pacs:app", "A PACS over DICOMweb."),
-        Entry(
+        Command("pacs", "napari_mamamia.cli.pacs:app", "A PACS over DICOMweb."),
+        Command(
             "cases",
-            "viewing:cases",
+            "napari_mamamia.cli.viewing:cases",
             "List the cases of a data set, what each has and what is wrong.",
         ),
-        Entry(
+        Command(
             "clinical",
-            "clinical:clinical",
+            "napari_mamamia.cli.clinical:clinical",
             "Show what is read of a clinical table, what is not, and which columns may be meant.",
         ),
-        Entry(
+        Command(
             "register",
-            "case.registering:register",
+            "napari_mamamia.cli.case.registering:register",
             "Register phases: a new data set OUT and OUT/registration.csv; masks stay valid.",
         ),
-        Entry(
+        Command(
             "straighten",
-            "case.straightening:straighten",
+            "napari_mamamia.cli.case.straightening:straighten",
             "Copy cases with sheared axes onto grids at right angles: writes a new data set OUT.",
         ),
     ),
     "Masks and measurements": (
-        Entry(
+        Command(
             "predict",
-            "predicting:predict",
+            "napari_mamamia.cli.predicting:predict",
             "Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.",
         ),
-        Entry("models", "models:models", "Models that you added; nothing is ever downloaded."),
-        Entry(
+        Command(
+            "models",
+            "napari_mamamia.cli.models:models",
+            "Models that you added; nothing is ever downloaded.",
+        ),
+        Command(
             "kinetics",
-            "case.kinetics:kinetics",
+            "napari_mamamia.cli.case.kinetics:kinetics",
             "Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).",
         ),
-        Entry(
-            "perfusion",
-            "case.perfusion:perfusion",
-            "Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.",
-        ),
-        Entry(
+        Command(
             "report",
-            "case.report:report",
+            "napari_mamamia.cli.case.report:report",
             "Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; "
             "OUT/measures.csv.",
         ),
-        Entry(
+        Command(
             "review",
-            "review.commands:app",
+            "napari_mamamia.cli.review.commands:app",
             "A study that several people read on one shared folder, without a server.",
         ),
-        Entry(
+        Command(
             "findings",
-            "exporting:findings",
+            "napari_mamamia.cli.exporting:findings",
             "Write what readers described on page Findings: OUT/findings.csv (.parquet).",
         ),
-        Entry(
+        Command(
             "replay",
-            "replay:replay",
+            "napari_mamamia.cli.replay:replay",
             "Make a mask again from its journal, bit for bit; with images, each stroke too.",
         ),
-        Entry(
+        Command(
             "export",
-            "exporting:export",
+            "napari_mamamia.cli.exporting:export",
             "Write masks as a bundle: exact geometry, provenance, checksums, quality; verified.",
         ),
-        Entry(
+        Command(
             "verify",
-            "exporting:verify",
+            "napari_mamamia.cli.exporting:verify",
             "Check a bundle: missing, changed and extra files, each mask's place, labels.",
         ),
     ),
     "Scores": (
-        Entry(
+        Command(
             "score",
-            "scoring:score",
+            "napari_mamamia.cli.scoring:score",
             "Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.",
         ),
-        Entry(
+        Command(
             "score-table",
-            "scoring:score_table",
+            "napari_mamamia.cli.scoring:score_table",
             "Compute a cohort's numbers from case scores that somebody else computed.",
         ),
-        Entry(
+        Command(
             "score-pcr",
-            "scoring:score_pcr",
+            "napari_mamamia.cli.scoring:score_pcr",
             "Score predicted response (pCR) against the clinical table: writes OUT/summary.json.",
         ),
-        Entry(
+        Command(
             "score-classifier",
-            "classifier:score_classifier",
+            "napari_mamamia.cli.classifier:score_classifier",
             "Score classifiers: AUC, operating points, models against models and a reader.",
         ),
-        Entry(
+        Command(
             "rank",
-            "ranking:rank",
+            "napari_mamamia.cli.ranking:rank",
             "Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv.",
         ),
-        Entry(
+        Command(
             "score-detection",
-            "detection:score_detection",
+            "napari_mamamia.cli.detection:score_detection",
             "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
         ),
-        Entry(
+        Command(
             "stack",
-            "classifier:stack",
+            "napari_mamamia.cli.classifier:stack",
             "Join several models' scores to one, with and without a reader, by nested "
             "cross-validation.",
         ),
-        Entry(
+        Command(
             "audit",
-            "classifier:audit",
+            "napari_mamamia.cli.classifier:audit",
             "Find what of a table's metadata tells its label, or the parts of its split, apart.",
         ),
-        Entry(
+        Command(
             "split",
-            "classifier:split",
+            "napari_mamamia.cli.classifier:split",
             "Deal the patients of a table to parts, every stratum within one patient of its share.",
         ),
-        Entry(
+        Command(
             "run-submission",
-            "submitting:run_submission",
+            "napari_mamamia.cli.submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",
         ),
-        Entry("site", "sites:app", "Sites that evaluate at home and give numbers away."),
-        Entry(
+        Command(
+            "site",
+            "napari_mamamia.cli.sites:app",
+            "Sites that evaluate at home and give numbers away.",
+        ),
+        Command(
             "challenge",
-            "challenge:app",
+            "napari_mamamia.cli.challenge:app",
             "A challenge in a folder, from its frozen list to its proof.",
         ),
     ),
 }
-"""Every command, below the heading that `mamamia --help` has for it."""
+"""The core's commands, by the heading that `mamamia --help` has for them."""
+
+
+@cache
+def list_commands() -> Mapping[str, tuple[Command, ...]]:
+    """Return all commands by heading: the core's, then those of the installed features.
+
+    A feature's command never replaces one that is there already.
+    """
+    groups = {heading: list(commands) for heading, commands in ENTRIES.items()}
+    names = {command.name for commands in groups.values() for command in commands}
+    for feature in list_features():
+        for command in feature.commands:
+            if command.name not in names:
+                names.add(command.name)
+                groups.setdefault(command.heading, []).append(command)
+    return {heading: tuple(commands) for heading, commands in groups.items()}
 
 
 class _Commands(Mapping[str, Any]):
     """Commands by name, each imported when it is first asked for."""
 
     def __init__(self) -> None:
-        self._entries = {entry.name: entry for group in ENTRIES.values() for entry in group}
+        self._commands = {
+            command.name: command for group in list_commands().values() for command in group
+        }
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = self._entries[name].load()
+            self._loaded[name] = load_command(self._commands[name])
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(self._commands)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._commands)
 
 
 class _Group(TyperGroup):
@@ -237,9 +256,9 @@ class _Group(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help from the table."""
         commands = {
-            entry.name: TyperCommand(entry.name, help=entry.does, rich_help_panel=heading)
-            for heading, entries in ENTRIES.items()
-            for entry in entries
+            command.name: TyperCommand(command.name, help=command.summary, rich_help_panel=heading)
+            for heading, group in list_commands().items()
+            for command in group
         }
         TyperGroup(**{**self._settings, "commands": commands}).format_help(ctx, formatter)
 
@@ -274,6 +293,8 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()
+    for problem in list_problems():
+        print(f"warning: {problem.text}", file=sys.stderr)
     try:
         app()
     except MamamiaError as error:

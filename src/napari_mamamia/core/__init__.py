@@ -1,8 +1,8 @@
-"""Domain types and words: numpy and the standard library only.
+"""Domain types and vocabulary: numpy and the standard library only.
 
 `grid` (`Grid`, the only code that converts axis order or compares grids) and `box`; `case` (`Case`,
-`Phase`, `Mask`, `LabelMap`); `cohort`; `records`, the rows that several rooms share; `edits` and
-`difference`, what a reader did; `errors`, the tree of them; `progress`, how far long work is;
-`provenance`, who or what made a mask. `program` is what the running program does to itself: the one
-launcher of processes (`child_process`), and no collections of garbage in strokes (`garbage`).
+`Phase`, `Mask`, `LabelMap`); `cohort`; `records`, rows that several packages share; `edits` and
+`difference`, the edits of a reader; `errors`, all error classes; `progress`, reports of long work;
+`provenance`, who or what made a mask. `program` concerns the running process: the only module that
+starts other processes (`child_process`), and pauses of the garbage collector (`garbage`).
 """

@@ -1,4 +1,4 @@
-"""What somebody answered on a form, of which place, and what was measured to hold it against."""
+"""Answers to the questions of a form, and the measured facts that they are checked against."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,7 +10,7 @@ from napari_mamamia.core.form import FieldScope
 
 
 class Side(StrEnum):
-    """A breast of the patient; also what a lesion's mask lies in."""
+    """A breast of the patient, or the side on which a lesion lies."""
 
     RIGHT = "right"
     LEFT = "left"
@@ -19,7 +19,10 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """What an answer is about: `name` is "" for the case, a breast's side, a lesion's number."""
+    """The subject of an answer.
+
+    `name` is "" for the case, the side for a breast, and the number for a lesion.
+    """
 
     scope: FieldScope = FieldScope.CASE
     name: str = ""
@@ -31,21 +34,21 @@ class Place:
         ):
             raise ArgumentError(
                 f"expected no name for the case, right or left for a breast and a number for a "
-                f"lesion, got {self.name!r} for a {self.scope}: name the place so"
+                f"lesion, got {self.name!r} for a {self.scope}: correct the name"
             )
 
 
 WHOLE_CASE: Final = Place()
 
 PointMm: TypeAlias = tuple[float, float, float]
-"""A place in the patient, RAS mm (x to the right, y to the front, z to the head)."""
+"""A point in the patient, RAS mm (x to the right, y to the front, z to the head)."""
 _FARTHEST_MM: Final = 10_000.0
 Voxel: TypeAlias = tuple[int, int, int]
-"""A voxel's place in its volume, (z, y, x)."""
+"""Indices of a voxel in its volume, (z, y, x)."""
 
 
 class Landmark(StrEnum):
-    """A place of a breast that somebody marks, because the program does not look for it."""
+    """A point of a breast that a reader marks, because the program does not detect it."""
 
     NIPPLE = "nipple"
     CHEST_WALL = "chest-wall"
@@ -53,12 +56,12 @@ class Landmark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarkedPoint:
-    """A landmark of a breast where somebody marked it; None where the mark was taken away.
+    """A landmark of a breast as a reader marked it; None if the reader removed it.
 
     Raises
     ------
     ArgumentError
-        If the breast is not one, or the point is none within 10 m of the scanner's centre.
+        If `side` is not a single breast, or the point is not within 10 m of the scanner's centre.
     """
 
     landmark: Landmark
@@ -68,7 +71,9 @@ class MarkedPoint:
     def __post_init__(self) -> None:
         point = self.point_mm
         if self.side is Side.BOTH:
-            raise ArgumentError(f"expected a {self.landmark} of one breast, got both: name one")
+            raise ArgumentError(
+                f"expected a {self.landmark} of one breast, got both: name one breast"
+            )
         if point is not None and not (
             len(point) == 3 and all(isfinite(mm) and abs(mm) < _FARTHEST_MM for mm in point)
         ):
@@ -77,19 +82,19 @@ class MarkedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """What is marked of a case, each landmark of each breast at most once."""
+    """The marked landmarks of a case, each landmark of each breast at most once."""
 
     points: tuple[MarkedPoint, ...] = ()
 
     def find(self, landmark: Landmark, side: Side) -> PointMm | None:
-        """Return where a landmark of a breast is; None where nobody marked it."""
+        """Return the position of a landmark of a breast; None if nobody marked it."""
         points = (
             point for point in self.points if (point.landmark, point.side) == (landmark, side)
         )
         return next((point.point_mm for point in points), None)
 
     def put(self, point: MarkedPoint) -> "Landmarks":
-        """Return these with one more, in place of what stood there."""
+        """Return a copy with `point` added, replacing an earlier one of that landmark."""
         where = (point.landmark, point.side)
         others = [point for point in self.points if (point.landmark, point.side) != where]
         return Landmarks((*others, point) if point.point_mm is not None else tuple(others))
@@ -100,9 +105,9 @@ NOTHING_MARKED: Final = Landmarks()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: ids of terms, or one number as decimal text, or one text.
+    """An answer: ids of terms, one number as decimal text, or one text.
 
-    Empty `values` are an answer that somebody took away: nothing is filled in there again.
+    Empty `values` mean that a reader removed the answer: the program does not fill it in again.
     """
 
     field: str
@@ -113,7 +118,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LesionAnchors:
-    """Some voxels of a lesion, by which it is known again: its number, and where they are."""
+    """The number of a lesion and some of its voxels, which identify it in a changed mask."""
 
     name: str
     voxels: tuple[Voxel, ...]
@@ -121,10 +126,10 @@ class LesionAnchors:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers on one form, each question of each place at most once.
+    """Answers on one form, at most one for each question and place.
 
-    `form`, `edition` and `sha256` name the form that they were given on; "" for a new one.
-    `anchors` say which lesion of the mask has which number; without them the largest is "1".
+    `form`, `edition` and `sha256` identify the form that was answered; "" for a new one. `anchors`
+    say which lesion of the mask has which number; without them the largest is "1".
     """
 
     items: tuple[Answer, ...] = ()
@@ -134,45 +139,44 @@ class Answers:
     anchors: tuple[LesionAnchors, ...] = ()
 
     def find(self, field_id: str, place: Place = WHOLE_CASE) -> Answer | None:
-        """Return the answer to a question of a place, also one that was taken away."""
+        """Return the answer to a question about a place, including a removed answer."""
         return next(
             (item for item in self.items if item.field == field_id and item.place == place), None
         )
 
     def put(self, answer: Answer) -> "Answers":
-        """Return these with one more, in place of what stood there."""
+        """Return a copy with `answer` added, replacing an earlier answer to the question."""
         where = (answer.field, answer.place)
         items = [item for item in self.items if (item.field, item.place) != where]
         return replace(self, items=(*items, answer))
 
     def leave_out(self, place: Place) -> "Answers":
-        """Return these without all that was said of a place: a lesion that is none."""
+        """Return a copy without the answers about a place, such as a lesion that was rejected."""
         items = tuple(item for item in self.items if item.place != place)
         anchors = tuple(anchor for anchor in self.anchors if anchor.name != place.name)
         return replace(self, items=items, anchors=anchors)
 
     @property
     def lesions(self) -> frozenset[str]:
-        """The numbers of the lesions that have an answer, also one that was filled in."""
+        """Numbers of the lesions that have an answer, including those filled in by the program."""
         places = (item.place for item in self.items)
         return frozenset(one.name for one in places if one.scope is FieldScope.LESION)
 
     @property
     def described(self) -> frozenset[str]:
-        """The numbers of the lesions of which somebody said something, or took it away."""
+        """Numbers of the lesions for which a reader gave or removed an answer."""
         lesions = (item for item in self.items if item.place.scope is FieldScope.LESION)
         return frozenset(lesion.place.name for lesion in lesions if not lesion.is_computed)
 
 
 @dataclass(frozen=True, slots=True)
 class LesionFacts:
-    """What was measured of one lesion of the mask; `name` is its number, "1" the largest at first.
+    """Measurements of one lesion of the mask; `name` is its number ("1" is the largest at first).
 
-    `rise` and `course` are words of the curve's classes, "" where undefined; `voxel` (z, y, x) is
-    the one of its voxels to look at, None for none. `quadrant`, `clock` and `depth` are ids of the
-    lexicon, "" where not known: they and `to_nipple_mm` come with the landmarks, by
-    `place_lesions`. By `anchors` it is known again in a mask that was changed, see
-    `reviewing.lesion_numbers`.
+    `rise` and `course` are the classes of its curve, "" where undefined; `voxel` (z, y, x) is the
+    voxel to navigate to, None for none. `quadrant`, `clock` and `depth` are ids of the lexicon, ""
+    where not known: `place_lesions` derives them and `to_nipple_mm` from the landmarks. `anchors`
+    identify the lesion in a changed mask, see `reviewing.lesion_numbers`.
     """
 
     name: str
@@ -192,24 +196,24 @@ class LesionFacts:
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """What a form is held against: the mask's lesions, and which breasts are in view.
+    """The facts that a form is checked against: the mask's lesions and the breasts in view.
 
     Parameters
     ----------
     lesions
-        None where nothing is known of a mask: then nothing is held against it.
+        None if no mask is available: then nothing is checked against it.
     sides
-        Whose questions are asked.
+        The breasts that questions are asked about.
     is_one_breast
-        Whether the volume may hold one breast alone: then one side's answer is enough.
+        Whether the volume may hold a single breast: then answers about one side are enough.
     midline_x_mm
-        The patient's midline as x in RAS mm; None where it is not known.
+        The patient's midline as x in RAS mm; None if it is not known.
     remarks
-        Why a place in the breast is not known, in words.
+        Reasons why the position in the breast is not known.
     joined
-        Numbers of lesions that grew into one with another, with the number of that one.
+        Numbers of lesions that merged with another lesion, with the number of that lesion.
     parted
-        Numbers of lesions that came off another, with the number of that one.
+        Numbers of lesions that split from another lesion, with the number of that lesion.
     """
 
     lesions: tuple[LesionFacts, ...] | None = None
@@ -222,7 +226,7 @@ class CaseFacts:
 
     @property
     def without_numbers(self) -> "CaseFacts":
-        """What a blind reading that hides numbers may be shown: where lesions lie, nothing more."""
+        """Return a copy without measured values, for a blind reading that hides numbers."""
         lesions = self.lesions
         if lesions is not None:
             lesions = tuple(
@@ -232,7 +236,7 @@ class CaseFacts:
         return replace(self, lesions=lesions)
 
     def lesion(self, name: str) -> LesionFacts | None:
-        """Return the lesion of a number."""
+        """Return the lesion with a given number, None if there is none."""
         return next((lesion for lesion in self.lesions or () if lesion.name == name), None)
 
 

@@ -1,7 +1,7 @@
-"""What a reader of a case is not to see, and what is known of it afterwards.
+"""What is hidden from a reader of a case, and the record of it in the mask's provenance.
 
-One record decides for a whole window: a data set opened under it has no reference, no predictions
-and no other readers' masks to show, see `services.case.blinding`.
+One `Blinding` applies to a whole window: a data set opened with it shows no reference, no
+predictions and no masks of other readers, see `services.case.blinding`.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Final, Self
 
 
 class Hidden(StrEnum):
-    """What can be hidden; the value is the word that people see and files hold."""
+    """Something that can be hidden; the value is the word in files and in the window."""
 
     REFERENCE = "reference"
     MODEL = "model"
@@ -23,7 +23,7 @@ class Hidden(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
-    """The parts that are hidden.
+    """The set of hidden items.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Blinding:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Self:
-        """Return the blinding of parts by their names; a name that is none is a ValueError."""
+        """Return the blinding of named items; raise ValueError for an unknown name."""
         return cls(frozenset(Hidden(name) for name in names))
 
     @property
@@ -46,21 +46,21 @@ class Blinding:
         return bool(self.hidden)
 
     def hides(self, part: Hidden | None) -> bool:
-        """Whether a part is hidden; None stands for what never is."""
+        """Return whether an item is hidden; None stands for something that is never hidden."""
         return part in self.hidden
 
     def covers(self, other: "Blinding") -> bool:
-        """Whether all that another one hides is hidden."""
+        """Return whether this blinding hides everything that `other` hides."""
         return self.hidden >= other.hidden
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parts hidden, always in the same order."""
+        """Names of the hidden items, always in the same order."""
         return tuple(part.value for part in Hidden if part in self.hidden)
 
     @property
     def text(self) -> str:
-        """What is hidden in words, "" where nothing is."""
+        """A sentence that lists the hidden items, "" if nothing is hidden."""
         return (
             f"Blind: {join_words(self.names)} {_choose_verb(self.names)} hidden"
             if self.names
@@ -70,24 +70,27 @@ class Blinding:
 
 NOT_BLIND: Final = Blinding()
 ALL_HIDDEN: Final = Blinding(frozenset(Hidden) - {Hidden.SITE})
-"""All that a window alone can hide: case ids tell the site, and only a study gives them numbers."""
+"""All that a window can hide without a study: case ids reveal the site, and only a study replaces
+them
+by numbers.
+"""
 STUDY_HIDDEN: Final = Blinding(frozenset(Hidden))
 """All that a review study can hide."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlindReading:
-    """How blind a mask was made, over all the times that it was worked on.
+    """How blind a mask was made, over all sessions in which it was edited.
 
-    `hidden` was hidden each time. `unblinded` tells of what was hidden first and shown later:
-    when (ISO 8601, UTC) and which parts, "" for nothing.
+    `hidden` lists the items that were hidden in every session. `unblinded` lists items that were
+    hidden first and shown later: when (ISO 8601, UTC) and which, "" for none.
     """
 
     hidden: Blinding = NOT_BLIND
     unblinded: str = ""
 
     def then(self, at: str, blinding: Blinding) -> "BlindReading":
-        """Return the same with a further time, begun at `at` under this blinding."""
+        """Return a copy with one more session, begun at `at` under this blinding."""
         shown = Blinding(self.hidden.hidden - blinding.hidden)
         event = f"{at}: {', '.join(shown.names)} shown" if shown.is_blind else ""
         both = Blinding(self.hidden.hidden & blinding.hidden)
@@ -95,7 +98,7 @@ class BlindReading:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """What a mask's provenance says of it; nothing of one that never was blind."""
+        """Parameters for a mask's provenance; empty if the mask was never edited blind."""
         pairs = ((_HIDDEN, ", ".join(self.hidden.names)), (_UNBLINDED, self.unblinded))
         return tuple(pair for pair in pairs if pair[1])
 
@@ -106,7 +109,7 @@ _UNBLINDED: Final = "unblinded"
 
 
 def find_blind_reading(settings: Iterable[tuple[str, object]]) -> BlindReading:
-    """Return what the parameters of a mask's provenance say of how blind it was made."""
+    """Return the blind reading that the parameters of a mask's provenance describe."""
     by_name = dict(settings)
     parts = {part.value for part in Hidden}
     names = [name for name in str(by_name.get(_HIDDEN, "")).split(", ") if name in parts]
@@ -114,7 +117,7 @@ def find_blind_reading(settings: Iterable[tuple[str, object]]) -> BlindReading:
 
 
 def join_words(words: tuple[str, ...]) -> str:
-    """Return words as a sentence lists them.
+    """Return words joined by commas and "and".
 
     Examples
     --------

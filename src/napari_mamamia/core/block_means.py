@@ -1,4 +1,4 @@
-"""Means over square blocks of planes: small pictures on which noise has averaged out."""
+"""Means over square blocks of planes, which reduce noise and size."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ _EDGE: Final = 4
 
 
 def block_means(planes: NDArray[Any]) -> NDArray[np.float32]:
-    """Return means over blocks of 4 x 4 voxels of each plane; what is left over at the ends is cut.
+    """Return means over blocks of 4 x 4 voxels of each plane; incomplete blocks are cut off.
 
     Rows are added first, then every fourth column: both read memory in order, which takes a ninth
     of the time of a mean over two axes of a reshaped array (measured). Sums of 16-bit values are

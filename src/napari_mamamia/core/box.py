@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import ArgumentError
 
 Corners: TypeAlias = tuple[tuple[int, int, int], tuple[int, int, int]]
-"""First voxel and the one behind the last, each ``(z, y, x)``."""
+"""The first voxel and the voxel after the last one, each ``(z, y, x)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Box:
     def around(cls, array: NDArray[Any]) -> Self:
         """Return the smallest box that holds every non-zero voxel of a (z, y, x) array.
 
-        Memory is read once: planes of the axis with the longest stride are asked one by one from
-        both ends, and only those between are looked at along the other two axes.
+        Memory is read once: planes across the axis with the longest stride are tested from both
+        ends, and only the planes between are searched along the other two axes.
         """
         slow, *_ = axes = sorted(range(3), key=lambda axis: -abs(array.strides[axis]))
         planes = array.transpose(axes)
@@ -78,7 +78,7 @@ class Box:
 
     @property
     def slices(self) -> tuple[slice, slice, slice]:
-        """Index that takes the box out of a (z, y, x) array."""
+        """Slices that cut the box out of a (z, y, x) array."""
         z, y, x = (slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
         return (z, y, x)
 
@@ -89,7 +89,7 @@ class Box:
         return (z, y, x)
 
     def union(self, other: "Box") -> "Box":
-        """Return the smallest box that holds both; an empty box adds nothing."""
+        """Return the smallest box that holds both boxes; an empty box adds nothing."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         z0, y0, x0 = (min(a, b) for a, b in zip(self.start, other.start, strict=True))
@@ -104,7 +104,13 @@ class Box:
 
 
 def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
-    """Return the box of two corners, the second behind the last voxel; refused if outside."""
+    """Return the box of two corners; the second is the voxel after the last one.
+
+    Raises
+    ------
+    ArgumentError
+        If the corners are not two points of three integers, or lie outside `shape`.
+    """
     try:
         start, stop = (tuple(int(n) for n in corner) for corner in corners)
     except (TypeError, ValueError) as error:

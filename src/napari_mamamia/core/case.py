@@ -17,17 +17,18 @@ from napari_mamamia.core.errors import (
     NotAMaskError,
 )
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.core.reorientation import reorientation_to
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One time point of a case; phase 0 is pre-contrast, phase k the k-th after.
+    """One time point of a case; phase 0 is pre-contrast, phase k is the k-th after contrast.
 
-    `time_s` is seconds since the start of phase 0, None where unknown. `sources` are the files it
-    was read from, none for a phase made in memory. `loaded` says whether its part of the case's
-    array is filled.
+    `time_s` is seconds since the start of phase 0, None if unknown. `sources` are the files it was
+    read from, none for a phase made in memory. `loaded` says whether its part of the case's array
+    is filled.
     """
 
     index: int
@@ -38,14 +39,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class ScanTiming:
-    """What headers tell of the time axis besides the times; None where they do not.
+    """Timing of the scan from the headers, besides the phase times; None if not stated.
 
     Parameters
     ----------
     resolution_s
         Temporal resolution, seconds.
     positions
-        How many images the header of a phase after contrast counts.
+        Number of images in the header of a phase after contrast.
     injection_s
         Seconds from the start of phase 0 to the injection.
     """
@@ -57,7 +58,7 @@ class ScanTiming:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One patient's one DCE-MRI exam.
+    """One DCE-MRI exam of one patient.
 
     Parameters
     ----------
@@ -66,24 +67,24 @@ class Case:
     grid
         The grid that all phases share.
     signal
-        ``(phase, z, y, x)``, in the files' integer type, or float32 where the file scales its
+        ``(phase, z, y, x)``, in the files' integer type, or float32 if the file scales its
         values. While a case is opening, the planes of phases that are not `loaded` are still zero.
     phases
         One record for each index of `signal`'s first axis, in order of index.
     warnings
-        Plain sentences about what is unusual, such as a sheared affine; shown to the user.
+        Sentences about unusual properties, such as a sheared affine; shown to the user.
     breast_box
         The block of ``(z, y, x)`` that holds the breast with the primary lesion, as the data set
-        gives it (MAMA-MIA's ``breast_coordinates``); None where it does not.
+        gives it (MAMA-MIA's ``breast_coordinates``); None if it does not.
     n_before
-        How many phases lie before contrast; more than 1 where they were scanned again.
+        Number of phases before contrast; more than 1 if they were scanned repeatedly.
     scan
-        What the headers said of the time axis, for an imported case.
+        Timing from the headers, for an imported case.
     contrast
-        What the pixels show of it, a sentence; "" where nobody looked.
+        A sentence about the contrast seen in the pixels; "" if it was not examined.
     frame_uid
-        What stands for the scanner's frame of reference, "" where it is not known: exams that share
-        it have the same place at the same mm.
+        Identifier of the scanner's frame of reference, "" if it is not known: exams with the same
+        identifier share their coordinates in mm.
 
     Raises
     ------
@@ -105,8 +106,8 @@ class Case:
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:
             raise CaseError(
-                f"{self.case_id}: the signal has shape {self.signal.shape}, expected "
-                f"(phase, {', '.join(map(str, self.grid.shape))})"
+                f"{self.case_id}: expected a signal of shape (phase, "
+                f"{', '.join(map(str, self.grid.shape))}), got {self.signal.shape}"
             )
         if [phase.index for phase in self.phases] != list(range(self.signal.shape[0])):
             raise CaseError(f"{self.case_id}: phases must be numbered 0, 1, 2, ... in order")
@@ -125,7 +126,7 @@ class Case:
     def is_verified(self) -> bool:
         """Whether the phases that were read come from files that were read to their end.
 
-        A gzip file has its checksum there: the first phase of a 4-D file is seen before it.
+        A gzip file has its checksum at the end: the first phase of a 4-D file is shown before that.
         """
         read = {path for phase in self.phases if phase.loaded for path in phase.sources}
         waiting = {path for phase in self.phases if not phase.loaded for path in phase.sources}
@@ -135,8 +136,8 @@ class Case:
         """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
         if len(self.phases) < at_least:
             raise CaseError(
-                f"{self.case_id} has {len(self.phases)} phase(s), this needs at least {at_least}: "
-                "add the missing phases to the data set"
+                f"{self.case_id} has {count_of(len(self.phases), 'phase')}, this needs at least "
+                f"{at_least}: add the missing phases to the data set"
             )
         if not self.is_loaded:
             raise CaseError(f"{self.case_id} is still opening: wait until all phases are read")
@@ -144,7 +145,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A yes-or-no volume on a grid: `array` is bool ``(z, y, x)`` and read-only."""
+    """A binary volume on a grid: `array` is bool ``(z, y, x)`` and read-only."""
 
     grid: Grid
     array: NDArray[np.bool_]
@@ -153,19 +154,20 @@ class Mask:
     def __post_init__(self) -> None:
         if self.array.dtype != np.bool_:
             raise ArgumentError(
-                f"a mask is bool, got {self.array.dtype}: pass such as  Mask(grid, array == 1)"
+                f"expected a mask of type bool, got {self.array.dtype}: pass, for example,  "
+                "Mask(grid, array == 1)"
             )
         if self.array.shape != self.grid.shape:
             raise GridMismatchError(
                 f"the mask has shape {self.array.shape}, its grid has {self.grid.shape} (z, y, x)"
             )
-        # A view is locked and not the array itself, which its owner may go on writing to.
+        # The view is locked, not the array itself: its owner may go on writing to it.
         view = self.array.view()
         view.setflags(write=False)
         object.__setattr__(self, "array", view)
 
     def __repr__(self) -> str:
-        """Return volume, shape and spacing: an array of millions of voxels tells nothing."""
+        """Return volume, shape and spacing, without the voxels."""
         mm = " x ".join(f"{step:.3g}" for step in self.grid.spacing_mm)
         return (
             f"Mask({self.volume_mm3 / 1000:.3f} ml, {np.count_nonzero(self.array):,} voxels, "
@@ -180,12 +182,13 @@ class Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelMap:
-    """The raw values of a mask file, kept as the block that is not zero.
+    """The values of a mask file, kept as the block that is not zero.
 
     `crop` holds the values inside `box`, in the file's type; every voxel outside is 0. For an
     all-zero file the box is empty. A profile or the user says which values are foreground.
     `is_part` says that the file stores only a part of its image, as DICOM SEG and 3D Slicer do, and
-    `grid` is that part's: `on_grid` puts it on the image. `warnings` are those of its header.
+    `grid` is the grid of that part: `on_grid` places it on the image. `warnings` come from the
+    file's header.
     """
 
     grid: Grid
@@ -197,13 +200,18 @@ class LabelMap:
 
     def __post_init__(self) -> None:
         if self.crop.shape != self.box.shape:
-            raise ValueError(f"crop {self.crop.shape} and box {self.box.shape} differ")
+            raise ValueError(
+                f"expected a crop of shape {self.box.shape} (that of the box), got "
+                f"{self.crop.shape}"
+            )
         if any(stop > n for stop, n in zip(self.box.stop, self.grid.shape, strict=True)):
-            raise ValueError(f"the box up to {self.box.stop} leaves the grid {self.grid.shape}")
+            raise ValueError(
+                f"expected a box inside the grid {self.grid.shape}, got one up to {self.box.stop}"
+            )
 
     @classmethod
     def of(cls, values: NDArray[Any], grid: Grid) -> "LabelMap":
-        """Return the values of an array ``(z, y, x)`` on `grid`, as they are now: a copy.
+        """Return the label map of a copy of an array ``(z, y, x)`` on `grid`.
 
         Raises
         ------
@@ -212,7 +220,7 @@ class LabelMap:
         """
         if values.shape != grid.shape:
             raise GridMismatchError(
-                f"expected an array of shape {grid.shape} (z, y, x), as the grid has, got "
+                f"expected an array of the grid's shape {grid.shape} (z, y, x), got "
                 f"{values.shape}: pass the grid that the array lies on"
             )
         box = Box.around(values)
@@ -246,14 +254,14 @@ class LabelMap:
         return out
 
     def on_grid(self, grid: Grid) -> "LabelMap":
-        """Return a stored part of an image on the image's grid; any other map as it is.
+        """Return a stored part of an image on the image's grid; return any other map unchanged.
 
         Axes may run the other way in the image; nothing is resampled.
 
         Raises
         ------
         GridMismatchError
-            If the part does not fall on voxels of `grid`, or labels lie outside of it.
+            If the part does not coincide with voxels of `grid`, or labels lie outside of it.
         """
         if not self.is_part:
             return self
@@ -268,8 +276,8 @@ class LabelMap:
             raise GridMismatchError(
                 f"{self.source}: the segmentation's frames, {turn.target.shape} voxels from "
                 f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} "
-                f"(z, y, x), do not fall on the image of shape {grid.shape}: it belongs to another "
-                "image, or the image was resampled"
+                f"(z, y, x), do not coincide with voxels of the image of shape {grid.shape}: it "
+                "belongs to another image, or the image was resampled"
             )
         if box.is_empty:
             return replace(self, grid=grid, box=Box.empty(), is_part=False)
@@ -277,16 +285,16 @@ class LabelMap:
         return replace(self, grid=grid, box=moved, crop=turn.array(self.crop), is_part=False)
 
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
-        """Return the voxels equal to `value`, or all foreground ones.
+        """Return the mask of the voxels equal to `value`, or of all foreground voxels.
 
-        What is foreground, and what is refused, says `foreground`.
+        `core.case.foreground` defines the foreground and which values it refuses.
         """
         array = np.zeros(self.grid.shape, dtype=np.bool_)
         array[self.box.slices] = self.foreground(value)
         return Mask(self.grid, array, provenance)
 
     def foreground(self, value: float | None = None) -> NDArray[np.bool_]:
-        """Return where the crop is foreground; raise `NotAMaskError` as `core.case.foreground`."""
+        """Return which voxels of the crop are foreground; errors as `core.case.foreground`."""
         try:
             return foreground(self.crop, value)
         except NotAMaskError as error:
@@ -294,19 +302,23 @@ class LabelMap:
 
 
 SOFT_THRESHOLD: Final = 0.5
-"""A voxel of a soft mask from which on it is foreground. Ours; nnU-Net and MONAI take it too."""
+"""Value of a soft mask from which on a voxel is foreground. Our choice; nnU-Net and MONAI use it
+too.
+"""
 SOFT_TOLERANCE: Final = 0.1
-"""How far a soft mask may leave 0 to 1: rounding of averages (1.0000002), splines (1.06). Ours."""
+"""How far values of a soft mask may lie outside 0 to 1: averages round to 1.0000002, splines reach
+1.06. Our choice.
+"""
 _MOST_LABEL: Final = 8
-"""Labels of parts that touch each other are numbered from 1 up to this. Ours."""
+"""Largest value of labels that may touch each other. Our choice."""
 _WHOLE: Final = 1e-3
 
 
 def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
-    """Return two maps on one grid where either stores only a part of the image, else as they are.
+    """Return two maps on one grid if either stores only a part of its image, else unchanged.
 
-    Of two parts that is the block that holds both, with a voxel around it. Parts that do not fall
-    on each other's voxels stay as they are: they lie on different grids.
+    For two parts that is the block that holds both, with a margin of one voxel. Parts whose voxels
+    do not coincide stay unchanged: they lie on different grids.
     """
     try:
         if a.is_part and b.is_part:
@@ -318,11 +330,11 @@ def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
 
 
 def _grid_around(a: Grid, b: Grid) -> Grid:
-    """Return `a` grown to hold `b` too, and a voxel more on each side."""
+    """Return `a` enlarged to hold `b` too, with a margin of one voxel on each side."""
     other = reorientation_to(b, a.orientation).target
     first = _offset(other, a)
     if first is None:
-        raise GridMismatchError("the two parts do not fall on each other's voxels")
+        raise GridMismatchError("the voxels of the two parts do not coincide")
     low = np.minimum(first, 0) - 1
     high = np.maximum(np.add(first, other.shape), a.shape) + 1
     affine = a.affine.copy()
@@ -332,9 +344,9 @@ def _grid_around(a: Grid, b: Grid) -> Grid:
 
 
 def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
-    """Return the voxel of `grid` at the first one of `part`, None where they do not fall together.
+    """Return the voxel of `grid` at the first voxel of `part`, None if they do not coincide.
 
-    Axes must run alike.
+    The axes must have the same directions.
     """
     corners = np.array(list(product(*((0, n - 1) for n in part.shape))))
     offsets = grid.to_voxel(part.to_world_mm(corners)) - corners
@@ -346,11 +358,11 @@ def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
 def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:
     """Return which values of a whole mask are foreground: the one rule for masks of files.
 
-    A *soft mask* is floating point in 0 to 1, give or take `SOFT_TOLERANCE`: at least
-    `SOFT_THRESHOLD` is foreground, whatever the label, unless it holds 0 and 1 alone. *Labels* are
-    whole numbers of which the largest is at most 8, or of which no two different ones touch, such
-    as 0 and 255, or a number for each lesion: those equal to `label`, or above 0 without one. NaN
-    is background.
+    A *soft mask* is floating point in 0 to 1, plus or minus `SOFT_TOLERANCE`: values from
+    `SOFT_THRESHOLD` on are foreground, whatever the label, unless it holds only 0 and 1. *Labels*
+    are whole numbers. Either the largest is at most 8, or no two different ones touch, such as 0
+    and 255, or a number for each lesion. Foreground is where they equal `label`, or are above 0 if
+    there is no `label`. NaN is background.
 
     Raises
     ------
@@ -373,7 +385,7 @@ def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.b
 
 
 def is_soft(values: NDArray[Any]) -> bool:
-    """Whether values are those of a soft mask; 0.0 and 1.0 alone are one, too."""
+    """Return whether values are those of a soft mask; 0.0 and 1.0 alone count as one, too."""
     if not np.issubdtype(values.dtype, np.floating) or not values.size:
         return False
     low, high = _find_range(values)
@@ -383,7 +395,7 @@ def is_soft(values: NDArray[Any]) -> bool:
 def explain_not_a_mask(
     values: NDArray[Any], label: float | None = None, *, takes_label: bool = True
 ) -> str:
-    """Return why whole values are neither labels nor a soft mask, "" if they are.
+    """Return why values of a file are neither labels nor a soft mask, "" if they are.
 
     `takes_label` says whether a user may choose one of several labels.
     """
@@ -399,11 +411,11 @@ def explain_not_a_mask(
     expected = "expected a mask (0 and 1, or labels) or a soft mask with values from 0 to 1, but"
     if low < 0:
         return (
-            f"{expected} {found}, as logits, distances and images have: turn them into "
+            f"{expected} {found}, like logits, distances or images: convert them to "
             "probabilities from 0 to 1 (sigmoid, softmax), or save the mask itself as 0 and 1"
         )
-    remedy = "divide them by the value that stands for certain (100, 255, 1000)"
-    choose = ", or choose one of them where they are labels" if is_whole and takes_label else ""
+    remedy = "divide them by the value of certainty (100, 255, 1000)"
+    choose = ", or choose one of them if they are labels" if is_whole and takes_label else ""
     return (
         f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
         f"{choose}"
@@ -417,12 +429,12 @@ def _are_whole(values: NDArray[Any]) -> bool:
 
 
 def _find_range(values: NDArray[Any]) -> tuple[float, float]:
-    """Return the lowest and the highest value, passing over nan."""
+    """Return the lowest and the highest value, ignoring NaN."""
     return float(np.fmin.reduce(values, axis=None)), float(np.fmax.reduce(values, axis=None))
 
 
 def _labels_touch(values: NDArray[Any]) -> bool:
-    """Whether two different values that are not 0 lie face to face."""
+    """Return whether two different values other than 0 lie face to face."""
     for axis in range(values.ndim):
         along = np.moveaxis(values, axis, 0)
         first, second = along[:-1], along[1:]

@@ -1,7 +1,7 @@
-"""Choices that a person makes by name: the command line, the library and the window take them here.
+"""Choices that a user makes by name; the command line, the library and the window use them.
 
-An enum whose values can be typed is defined once, where importing it costs nothing: so the command
-line offers the very enum that the science takes, and `mamamia --help` stays quick.
+An enum whose values can be typed is defined here, where importing it is cheap: the command line
+offers the enum that the science code takes, and `mamamia --help` stays fast.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 
 class Task(StrEnum):
-    """What a submission is asked for."""
+    """What a submission has to deliver."""
 
     SEGMENTATION = "segmentation"
     CLASSIFICATION = "classification"
@@ -27,7 +27,7 @@ class Task(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """What keeps a program in."""
+    """What isolates a foreign program."""
 
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"
@@ -36,7 +36,7 @@ class IsolationKind(StrEnum):
 
 
 class IsolationChoice(StrEnum):
-    """An `IsolationKind`, or the best that this computer has."""
+    """An `IsolationKind`, or the strongest one that this computer supports."""
 
     AUTO = "auto"
     BUBBLEWRAP = "bubblewrap"
@@ -46,9 +46,9 @@ class IsolationChoice(StrEnum):
 
 
 class Clock(StrEnum):
-    """Elements that may order the images of one place in time, in the order of belief.
+    """DICOM elements that may order the images of one slice position in time, most reliable first.
 
-    `ACQUIRED` is the sum of two: on some scanners TriggerTime starts anew with each series.
+    `ACQUIRED` is the sum of two: on some scanners TriggerTime restarts with each series.
     """
 
     TEMPORAL_POSITION = "TemporalPositionIdentifier"
@@ -62,7 +62,7 @@ class Clock(StrEnum):
 
 
 class Sides(StrEnum):
-    """What becomes of two breasts in two sagittal stacks: ask, one case, or a case for each."""
+    """How two breasts in two sagittal stacks are imported: ask, one case, or a case for each."""
 
     ASK = "ask"
     JOIN = "join"
@@ -70,28 +70,30 @@ class Sides(StrEnum):
 
 
 class Dates(StrEnum):
-    """What becomes of the date of the exam."""
+    """How the date of the exam is exported."""
 
     DROP = "drop"
     SHIFT = "shift"
 
 
 class TransformKind(StrEnum):
-    """How far a registration may go: rigid alone, or rigid and then B-spline."""
+    """The transform of a registration: rigid alone, or rigid and then B-spline."""
 
     RIGID = "rigid"
     BSPLINE = "bspline"
 
 
 class Interpolation(StrEnum):
-    """How a phase that is moved is read between its voxels; `BSPLINE` is cubic."""
+    """How a moved phase is interpolated between its voxels; `BSPLINE` is cubic."""
 
     LINEAR = "linear"
     BSPLINE = "bspline"
 
 
 class TissueModel(StrEnum):
-    """TOFTS: C = Ktrans Cp (x) exp(-kep t), kep = Ktrans / ve. EXTENDED: + vp Cp.
+    """The model of tissue uptake.
+
+    TOFTS: C = Ktrans Cp (x) exp(-kep t), kep = Ktrans / ve. EXTENDED: + vp Cp.
 
     Source: Tofts 1999 (JMRI 10:223); OSIPI CAPLEX M.IC1.004, M.IC1.005.
     """
@@ -101,7 +103,7 @@ class TissueModel(StrEnum):
 
 
 class InputName(StrEnum):
-    """Whose curve. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
+    """The arterial input function. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
 
     Sources: Parker 2006 (MRM 56:993, OSIPI M.IC2.001); Georgiou 2018 (doi 10.1002/mrm.27524,
     M.IC2.002); Weinmann 1984 with the constants of Tofts and Kermode 1991 (M.IC2.003).
@@ -113,10 +115,11 @@ class InputName(StrEnum):
 
 
 class FusionRule(StrEnum):
-    """How several models' answers become one.
+    """How the outputs of several models are combined.
 
-    ``mean``: the mean of their probabilities, above 0.5. ``majority``: what more than half of them
-    marked; a tie is background. ``staple``: STAPLE's estimate of the truth, at least 0.5.
+    ``mean``: the mean of their probabilities, above 0.5. ``majority``: voxels that more than half
+    of them segmented; a tie is background. ``staple``: STAPLE's estimate of the truth, at least
+    0.5.
     """
 
     MEAN = "mean"
@@ -130,7 +133,7 @@ class FusionRule(StrEnum):
 
 
 class Device(StrEnum):
-    """Where a network runs; AUTO is the fastest that is there."""
+    """The device that a network runs on; AUTO is the fastest available one."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -139,7 +142,7 @@ class Device(StrEnum):
 
 
 class Backend(StrEnum):
-    """What runs a network; AUTO is what its kind and the device allow."""
+    """The library that runs a network; AUTO depends on the kind of model and the device."""
 
     AUTO = "auto"
     TORCH = "torch"
@@ -155,31 +158,31 @@ class ProfileName(StrEnum):
 
 
 class UnusableRule(StrEnum):
-    """What a case is worth that has no usable prediction."""
+    """How a case without a usable prediction is scored."""
 
     REJECT = "reject"
     """The whole submission has no ranked number."""
     LEAST_FAVOURABLE = "least-favourable"
-    """The cases take those values between worst and best that make the ranking score lowest."""
+    """These cases take the values between worst and best that make the ranking score lowest."""
     WORST_SCORE = "worst-score"
     """Dice 0 and the worst NormHD."""
     LEAVE_OUT = "leave-out"
-    """The case does not count; only where nothing is ranked."""
+    """The case does not count; only if nothing is ranked."""
 
 
 class SiteShare(StrEnum):
-    """What a site gives away: metrics of each case under a code, or aggregates of many."""
+    """What a site shares: metrics of each case under a code, or aggregates of many cases."""
 
     CASES = "cases"
     AGGREGATES = "aggregates"
 
 
 UnusableRuleName: TypeAlias = Literal["reject", "least-favourable", "worst-score", "leave-out"]
-"""The values of `UnusableRule`, for the types of the library."""
+"""The values of `UnusableRule`, as a type for the library."""
 
 
 class CompositeName(StrEnum):
-    """The variants that a user can ask for."""
+    """Variants of the ranking score that a user can choose."""
 
     WEIGHTED = "weighted"
     """The challenge's own ranking score."""
@@ -190,56 +193,57 @@ class CompositeName(StrEnum):
 
 
 class RankMethod(StrEnum):
-    """How values of several algorithms become ranks."""
+    """How values of several algorithms are ranked."""
 
     MEAN = "mean-then-rank"
     MEDIAN = "median-then-rank"
     Q05 = "q05-then-rank"
-    """By the value that 5 % of the cases are worse than."""
+    """By the 5 % quantile: the value that 5 % of the cases are worse than."""
     RANK_MEAN = "rank-then-mean"
     RANK_MEDIAN = "rank-then-median"
     TEST = "test-then-rank"
-    """By how many others are beaten significantly: one-sided Wilcoxon signed-rank tests."""
+    """By how many other algorithms are beaten significantly: one-sided Wilcoxon signed-rank tests.
+    """
     COMPOSITE = "composite"
-    """By the challenge's own score, where a profile gives one."""
+    """By the challenge's own score, if a profile defines one."""
 
 
 class RankTies(StrEnum):
-    """Which rank equal ones share: the better one (1, 2, 2, 4), or the mean (1, 2.5, 2.5, 4)."""
+    """The rank of ties: the better one (1, 2, 2, 4), or the mean (1, 2.5, 2.5, 4)."""
 
     MIN = "min"
     AVERAGE = "average"
 
 
 class Correction(StrEnum):
-    """What is done about many tests."""
+    """The correction for multiple testing."""
 
     NONE = "none"
     HOLM = "holm"
 
 
 class RankResampling(StrEnum):
-    """What a case becomes that is drawn several times: as many cases, or challengeR's reading."""
+    """How a case counts that a bootstrap draws twice: as two cases, or as in challengeR."""
 
     CASES = "cases"
     CHALLENGER = "challengeR-1.0.5"
 
 
 class MissingKind(StrEnum):
-    """What a case counts for an algorithm that has no value for it."""
+    """How a case counts for an algorithm that has no value for it."""
 
     VALUE = "value"
     """A value that the user names, such as 0."""
     WORST_RANK = "worst-rank"
     """Worse than every value: the last rank in the case."""
     WORST_RANK_CHALLENGER = "worst-rank-challenger"
-    """The same; in the case the largest rank that was given, plus 1."""
+    """The same, but in the case the largest assigned rank plus 1."""
     DROP_CASE = "drop-case"
-    """The case is left out for all."""
+    """The case is excluded for all algorithms."""
 
 
 class SiteRule(StrEnum):
-    """How the ranks of several sites become one; see docs/methods/ranking.md."""
+    """How the ranks of several sites are combined; see docs/methods/ranking.md."""
 
     FETS_2022 = "fets-2022"
     FETS_2022_R = "fets-2022-R"
@@ -248,7 +252,7 @@ class SiteRule(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """What a bundle may hold, each in its own folder."""
+    """A format in an export bundle, each in its own folder."""
 
     NIFTI = "nifti"
     DICOM_SEG = "dicom-seg"
@@ -259,11 +263,11 @@ class ExportFormat(StrEnum):
 
 
 FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids", "slicer"]
-"""The values of `ExportFormat`, for the types of the library."""
+"""The values of `ExportFormat`, as a type for the library."""
 
 
 class OrientationProfile(StrEnum):
-    """A named rule for how exported volumes lie; letters are directions that axes run towards."""
+    """A named rule for the orientation of exported volumes; letters are directions of the axes."""
 
     AS_IS = "as-is"
     LAS_PSR = "las-psr"
@@ -272,7 +276,7 @@ class OrientationProfile(StrEnum):
 
 
 class FuseRule(StrEnum):
-    """How several readers' masks become one more."""
+    """How masks of several readers are fused into one."""
 
     NONE = "none"
     MAJORITY = "majority"
@@ -280,7 +284,7 @@ class FuseRule(StrEnum):
 
 
 class TieRule(StrEnum):
-    """What a voxel becomes for which two labels have equally many votes.
+    """The label of a voxel for which two labels have equally many votes.
 
     ``background`` gives 0; ``foreground`` the smallest tied label that is not 0; ``first`` the tied
     label of the reader named first.
@@ -292,7 +296,7 @@ class TieRule(StrEnum):
 
 
 class SegmentMaker(StrEnum):
-    """How a mask was drawn, in DICOM's words; from the provenance unless it is said."""
+    """How a mask was drawn, in DICOM's terms; taken from the provenance unless stated."""
 
     FROM_PROVENANCE = "from-provenance"
     MANUAL = "manual"
@@ -301,20 +305,21 @@ class SegmentMaker(StrEnum):
 
 
 class MissingScore(StrEnum):
-    """What a case counts for which a classifier gave no usable score."""
+    """How a case counts for which a classifier gave no usable score."""
 
     LEAST_FAVOURABLE = "least-favourable"
-    """Below every score where the case is positive, above every one where it is not: no number of
-    the model can be lower by any score that it might have given."""
+    """Below every score if the case is positive, above every score if it is not: no missing score
+    could have given the model a lower result.
+    """
     LEAVE_OUT = "leave-out"
-    """Nothing, for no model: a model that leaves out what is hard gains by it."""
+    """The case counts for no model: a model that omits difficult cases gains by it."""
 
 
 class LesionMatching(StrEnum):
-    """Which predicted box finds which lesion.
+    """How predicted boxes are matched to lesions.
 
-    `GREEDY_SCORE`: boxes by falling score, each takes the free lesion that it overlaps most.
-    `HUNGARIAN`: as many pairs as can be, then the largest sum of overlaps; scores do not count.
+    `GREEDY_SCORE`: boxes by falling score, each takes the unmatched lesion that it overlaps most.
+    `HUNGARIAN`: as many pairs as possible, then the largest sum of overlaps; scores do not count.
     `ANY_OVERLAP`: whatever shares volume, many to many.
     """
 
@@ -324,14 +329,14 @@ class LesionMatching(StrEnum):
 
 
 class DuplicateRule(StrEnum):
-    """What a second box on a lesion that is found already counts as."""
+    """How a second box on a lesion counts that another box has matched."""
 
     FALSE_POSITIVE = "false-positive"
     IGNORED = "ignored"
 
 
 class LesionOverlap(StrEnum):
-    """What the overlap of a lesion and a predicted one is measured by."""
+    """The measure of overlap between a lesion and a predicted lesion."""
 
     BOX_IOU = "box-iou"
     MASK_IOU = "mask-iou"
@@ -339,21 +344,21 @@ class LesionOverlap(StrEnum):
 
 
 class BoxRule(StrEnum):
-    """The box of a part of a mask: its voxels' outer faces, or nnDetection's half a voxel more."""
+    """Box of a component: its voxels' outer faces, or half a voxel more (nnDetection)."""
 
     TIGHT = "tight"
     NNDETECTION = "nndetection"
 
 
 class CurveReading(StrEnum):
-    """Sensitivity between two points of a FROC curve: on their line, or that of the lower one."""
+    """Sensitivity between two points of a FROC curve: interpolated, or that of the lower point."""
 
     LINEAR = "linear"
     STEP = "step"
 
 
 class CaseScoreRule(StrEnum):
-    """The score of a case from its boxes': the highest, or 1 - product of (1 - score)."""
+    """The score of a case from those of its boxes: the maximum, or 1 - product of (1 - score)."""
 
     MAX = "max"
     NOISY_OR = "noisy-or"

@@ -1,4 +1,4 @@
-"""`CaseRecord` and `Cohort`: what the clinical table knows of each case."""
+"""`CaseRecord` and `Cohort`: the clinical data of each case."""
 
 import copyreg
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ FIELDS = (
     "dataset",
     "acquisition_times_s",
 )
-"""What a clinical table may know of a case besides its id, in the order in which it is told."""
+"""Fields of a clinical table besides the case id, in the order in which they are shown."""
 
 
 def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
@@ -24,7 +24,7 @@ def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
 
 
 copyreg.pickle(MappingProxyType, lambda proxy: (read_only, (dict(proxy),)))
-# so that records can be copied and go to other processes, as those of joblib
+# makes records picklable for other processes, such as joblib's
 
 
 class MenopausalStatus(StrEnum):
@@ -59,7 +59,7 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedCell:
-    """A cell that was not understood: its name in the sheet (B7), its column, what it holds."""
+    """A cell that could not be read: its name in the sheet (B7), its column and its content."""
 
     cell: str
     column: str
@@ -69,9 +69,9 @@ class RejectedCell:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A table row that was not read: its number in the spreadsheet (from 1), why, at which cells.
+    """A refused table row: its number in the spreadsheet (from 1), the reason and its cells.
 
-    `cells` is empty where the row as a whole is at fault, as one that repeats a case.
+    `cells` is empty if the row as a whole is at fault, such as one that repeats a case.
     """
 
     row: int
@@ -83,7 +83,7 @@ class RefusedRow:
 class Cohort:
     """The cases of one clinical table, in its order, and the rows that were refused.
 
-    `notes` say in plain words what was taken for granted at reading: an encoding, title rows.
+    `notes` are sentences about assumptions of the reader: an encoding, title rows.
     """
 
     records: tuple[CaseRecord, ...]
@@ -105,7 +105,7 @@ class Cohort:
 
 
 def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
-    """Return how many cases a table has, and of how many each field is known.
+    """Return the number of cases in a table, and for each field how many have a value.
 
     Examples
     --------

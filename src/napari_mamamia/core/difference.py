@@ -1,7 +1,7 @@
-"""`Difference`: what one step changed, as flipped bits, so that undo and redo are the same act.
+"""`Difference`: the change of one step as flipped bits, so that one function does and undoes it.
 
 Exclusive-or is its own inverse: flipping the bits of a `Difference` in the arrays before the step
-gives the arrays after it, and flipping them once more gives the bytes from before.
+gives the arrays after it, and flipping them again restores the arrays before it.
 """
 
 import zlib
@@ -17,8 +17,9 @@ from napari_mamamia.core.box import Box
 _LEVEL: Final = 1
 _SAMPLE_BYTES: Final = 2048
 _WORTH: Final = 0.9
-"""A plane of bytes is compressed only if a sample of it shrinks below this share: noise does not,
-and trying costs 20 ms for a megabyte."""
+"""A plane of bytes is compressed only if a sample of it shrinks below this share: noise does not
+shrink, and trying costs 20 ms for a megabyte.
+"""
 _RAW, _PACKED, _ONE = b"\0", b"\1", b"\2"
 
 
@@ -28,8 +29,8 @@ class BitChange:
 
     `where` holds one bit for each voxel of `box` (`numpy.packbits`, then zlib). `planes` hold the
     flipped bits of the `count` voxels that changed: one plane for each byte of an element, lowest
-    byte first; each starts with a byte that says whether it is as it is (0), zlib (1), or a single
-    value for all voxels (2).
+    byte first; the first byte of each says whether it is stored raw (0), by zlib (1), or as a
+    single value for all voxels (2).
     """
 
     box: Box
@@ -39,7 +40,7 @@ class BitChange:
 
     @classmethod
     def of(cls, flipped: NDArray[Any], box: Box) -> "BitChange | None":
-        """Return the change of an unsigned array `flipped` of the box's shape, None if all is 0."""
+        """Return the change of an unsigned array `flipped` of the box's shape, None if all 0."""
         changed = flipped != 0
         tight = Box.around(changed)
         if tight.is_empty:
@@ -57,22 +58,23 @@ class BitChange:
 
     @property
     def nbytes(self) -> int:
-        """How much memory the change takes, in bytes."""
+        """Memory that the change takes, in bytes."""
         return len(self.where) + sum(map(len, self.planes))
 
     def flip(self, array: NDArray[Any]) -> None:
-        """Flip the bits in `array` ``(z, y, x)``, unsigned, as many bytes an element as planes."""
+        """Flip the bits in `array` ``(z, y, x)``, unsigned, one byte per element for each plane."""
         region = array[self.box.slices]
         where = self._unpack_mask()
         if all(plane[:1] == _ONE for plane in self.planes):
-            # Most changes of labels and marks; four times as fast as picking voxels.
+            # This is the usual case for labels and marks, and four times faster than selecting
+            # voxels.
             value = b"".join(_unpack_plane(plane, 1) for plane in self.planes)
             region ^= where.view(np.uint8) * np.frombuffer(value, array.dtype.newbyteorder("<"))
         else:
             region[where] ^= self._unpack_values(array.dtype)
 
     def same_bits(self, other: "BitChange") -> bool:
-        """Whether both flip the same bits of the same voxels, however they are compressed."""
+        """Return whether both flip the same bits of the same voxels, however compressed."""
         if (self.box, self.count, len(self.planes)) != (other.box, other.count, len(other.planes)):
             return False
         if not np.array_equal(self._unpack_mask(), other._unpack_mask()):
@@ -95,7 +97,7 @@ class BitChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one step changed in the labels, and in soft membership and marks of one label.
+    """The change of one step in the labels, and in soft membership and marks of one label.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ class Difference:
     labels
         Flipped bits of the labels, uint8.
     membership
-        Flipped bits of the membership, float32 taken as uint32.
+        Flipped bits of the membership, float32 read as uint32.
     evidence
         Flipped bits of the marks, uint16, see `smartpaint.evidence.marks`.
 
@@ -131,12 +133,12 @@ class Difference:
 
     @property
     def changed_voxels(self) -> int:
-        """How many voxels' labels were flipped; one that two parts flip counts twice."""
+        """Number of voxels whose labels were flipped; a voxel in two changes counts twice."""
         return sum(change.count for change in self.labels)
 
     @property
     def nbytes(self) -> int:
-        """How much memory the step takes, in bytes."""
+        """Memory that the step takes, in bytes."""
         changes = (*self.labels, *self.membership, *self.evidence)
         return sum(change.nbytes for change in changes)
 
@@ -146,16 +148,16 @@ class Difference:
         membership: NDArray[np.float32] | None = None,
         words: NDArray[np.uint16] | None = None,
     ) -> None:
-        """Do the step, or undo it, in place; exact to the byte.
+        """Do or undo the step in place; exact to the byte.
 
         Parameters
         ----------
         labels
             ``(z, y, x)``.
         membership
-            float32 ``(z, y, x)`` of `label`; None leaves membership alone.
+            float32 ``(z, y, x)`` of `label`; None leaves membership unchanged.
         words
-            uint16 ``(z, y, x)`` of `label`; None leaves the marks alone.
+            uint16 ``(z, y, x)`` of `label`; None leaves the marks unchanged.
         """
         for change in self.labels:
             change.flip(labels)
@@ -167,7 +169,7 @@ class Difference:
                 change.flip(words)
 
     def same_bits(self, other: "Difference") -> bool:
-        """Whether both flip the same bits of the same voxels."""
+        """Return whether both flip the same bits of the same voxels."""
         return (
             self.label == other.label
             and _is_same_change(self.labels, other.labels)

@@ -1,4 +1,4 @@
-"""What a reader did to a mask: `Brush`, `Stroke`, `Edit`, `Step`. A stroke is a row of dabs."""
+"""Edits of a mask by a reader: `Brush`, `Stroke`, `Edit`, `Step`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,15 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.provenance import Setting
 
 WHOLE_MASK: Final = 0
-"""Label of a step that is done to all labels."""
+"""Label of a step that changes all labels."""
 
 UNDOES_ROW: Final = "undoes row"
-"""Parameter of a step that takes an earlier one of its lesion back: which row of the history."""
+"""Parameter of a step that undoes an earlier step of its lesion: the row of that step in the
+history.
+"""
 
 Voxel = tuple[float, float, float]
-"""A place in voxel coordinates (z, y, x) of the case's array; a voxel's centre is its index."""
+"""Voxel coordinates (z, y, x) in the case's array; a voxel's centre is its index."""
 
 
 class Tool(StrEnum):
@@ -32,14 +34,14 @@ class Tool(StrEnum):
 
 
 class Action(StrEnum):
-    """Whether a brush adds to the label or takes away from it."""
+    """Whether a brush adds to the label or erases from it."""
 
     ADD = "add"
     ERASE = "erase"
 
 
 class Features(StrEnum):
-    """Which images a brush compares."""
+    """The images that a brush compares."""
 
     POST = "post"
     SUBTRACTION = "subtraction"
@@ -47,14 +49,14 @@ class Features(StrEnum):
 
 
 class Extent(StrEnum):
-    """Whether a brush paints a sphere, or its disc in the plane shown."""
+    """Whether a brush paints a sphere, or a disc in the displayed plane."""
 
     VOLUME = "3-D"
     PLANE = "2-D"
 
 
 class Sampling(StrEnum):
-    """Whether each dab takes its own sample of the image, or all that of the press."""
+    """Whether each stamp samples the image anew, or all use the sample taken at the press."""
 
     FOLLOW = "follow"
     LOCKED = "locked"
@@ -62,17 +64,17 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Brush:
-    """A brush as the reader set it.
+    """A brush with its settings.
 
     Parameters
     ----------
     radius_mm
-        Above 0. What is painted from a clean start reaches somewhat less far, see
+        Above 0. A first stroke paints slightly less far, see
         `smartpaint.brush.brush.painted_radius_mm`.
     tolerance
         In units of the image's noise; above 0. A sphere does not use it.
     plane_axis
-        The array axis (0 z, 1 y, 2 x) that stands upright on the plane shown; a brush with
+        The array axis (0 z, 1 y, 2 x) perpendicular to the displayed plane; a brush with
         `Extent.PLANE` paints only in the plane of its centre.
     label
         The value painted, 1 to 255.
@@ -97,15 +99,15 @@ class Brush:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        # Not `<= 0`, which lets nan pass.
+        # Not `<= 0`: that would accept NaN.
         if not (self.radius_mm > 0 and self.tolerance > 0):
             raise ValueError(
-                f"a brush needs a radius and a tolerance above 0, got {self.radius_mm} mm and "
+                f"expected a radius and a tolerance above 0, got {self.radius_mm} mm and "
                 f"{self.tolerance}"
             )
         if self.plane_axis not in (0, 1, 2) or not 1 <= self.label <= 255:
             raise ValueError(
-                f"a brush needs a plane axis 0, 1 or 2 and a label of 1 to 255, got "
+                f"expected a plane axis 0, 1 or 2 and a label of 1 to 255, got "
                 f"{self.plane_axis} and {self.label}"
             )
 
@@ -117,7 +119,7 @@ class Brush:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One press, drag and release: the brush and the places that the pointer gave, in order."""
+    """One press, drag and release: the brush and the positions of the pointer, in order."""
 
     brush: Brush
     path: tuple[Voxel, ...]
@@ -125,27 +127,27 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One step of an editing session, as the list of history shows it.
+    """One step of an editing session, as the history lists it.
 
     Parameters
     ----------
     name
-        What was done in the field's words: "erase 12 mm", "grow (2 outlines)", "prediction
+        The action in terms of the field: "erase 12 mm", "grow (2 outlines)", "prediction
         kinetic".
     stroke
-        The stroke, None for a step that is none; it repeats the step on the same images.
+        The stroke, None for another kind of step; it repeats the step on the same images.
     parameters
-        (name, value) pairs of a step that is not a stroke; of a stroke, what else it depended on,
+        (name, value) pairs of a step that is not a stroke; for a stroke, its further inputs,
         such as ("locked", "2 3").
     path_mm
-        Length of the stroke's path; 0 for a step that is none.
+        Length of the stroke's path; 0 for another kind of step.
     changed_voxels
-        How many voxels of the mask the step changed.
+        Number of voxels of the mask that the step changed.
     at_s
         Seconds of editing, idle time excluded, since the session began.
     label
-        The label that it was done to, as its difference has it; 0 for one that is done to the whole
-        mask. Each lesion's steps are told apart by it.
+        The label that the step changed, as in its difference; 0 for the whole mask. It separates
+        the steps of each lesion.
     """
 
     name: str
@@ -158,7 +160,7 @@ class Edit:
 
     @property
     def tool(self) -> str:
-        """What did it: a stroke's tool, or the name up to its bracket: "grow (2 outlines)" is grow.
+        """The tool: that of a stroke, or the name up to its bracket: "grow (2 outlines)" is grow.
 
         Examples
         --------
@@ -169,16 +171,16 @@ class Edit:
 
     @property
     def undone_row(self) -> int | None:
-        """The row of the history that the step takes back, counted from 1; else None."""
+        """The row of the history that the step undoes, counted from 1, or None."""
         row = None if self.stroke else dict(self.parameters).get(UNDOES_ROW)
         return row if isinstance(row, int) else None
 
 
 def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
-    """Return the rows, from 1, of those of some applied steps that make a lesion what it is.
+    """Return the rows, from 1, of the applied steps that determine a lesion's present state.
 
-    They are those of `label` and of the whole mask, but for what was taken back, and the taking
-    back itself.
+    They are the steps of `label` and of the whole mask, without undone steps and without the
+    undoing steps themselves.
 
     Examples
     --------
@@ -198,7 +200,7 @@ def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an editing session with what it changed; `number` is unique in its journal."""
+    """One step of an editing session with its change; `number` is unique in its journal."""
 
     number: int
     edit: Edit
@@ -206,7 +208,7 @@ class Step:
 
 
 class Turn(StrEnum):
-    """A move in the history that makes no new step."""
+    """A move in the history that adds no step."""
 
     UNDO = "undo"
     REDO = "redo"
@@ -214,7 +216,7 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Going to a row of the history in one act: how many steps were applied before, and after."""
+    """A move to a row of the history: the numbers of steps applied before and after it."""
 
     start: int
     stop: int
@@ -222,19 +224,19 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class EditingSummary:
-    """What went into a mask so far, as its provenance carries it.
+    """Statistics of the editing of a mask, as its provenance stores them.
 
     Parameters
     ----------
     seconds
-        Editing time; a pause of 30 s or more between two acts does not count.
+        Editing time; a pause of 30 s or more between two actions does not count.
     strokes, steps, undos
-        Strokes of a brush, steps that are none (growth, islands ...), and undos, each counted
+        Strokes of a brush, other steps (growth, islands ...), and undos; each counts
         whether or not it was undone later.
     path_mm
-        Length of all strokes together.
+        Total length of all strokes.
     tools
-        Names of what was used, in order of first use: "smartpaint", "grow" ...
+        Names of the tools used, in order of first use: "smartpaint", "grow" ...
     started_from
         The mask that the editing began with: "prediction kinetic", "" for an empty one.
     """
@@ -248,7 +250,7 @@ class EditingSummary:
     started_from: str = ""
 
     def after(self, act: Edit | Turn | Jump) -> Self:
-        """Return the summary with one more act counted; `seconds` are the step's.
+        """Return the summary with one more action counted; `seconds` are those of the step.
 
         A jump back over n steps counts as n undos.
         """

@@ -1,7 +1,7 @@
-"""The error tree. A message says what was expected, what was found, and how to fix it.
+"""All error classes. A message says what was expected, what was found, and how to fix it.
 
-Settings and commands that fix the cause are data (`Remedy`), never words of the message: the
-command line, the library and the window each name them as their users do.
+Settings and commands that fix the cause are data (`Remedy`) and not part of the message: the
+command line, the library and the window each display them with their own names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,19 +32,19 @@ class Remedy:
 
 
 class MamamiaError(Exception):
-    """Base of every error that this software raises on purpose; its text is readable anywhere."""
+    """Base of every error that this software raises on purpose; its text is printable."""
 
     def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
         super().__init__(text)
         self.remedies = tuple(remedies)
 
     def __str__(self) -> str:
-        """Return the message; bytes of a file's name that are no UTF-8 become U+FFFD."""
+        """Return the message; bytes of a file name that are not UTF-8 become U+FFFD."""
         return readable_name(super().__str__())
 
 
 class ArgumentError(MamamiaError, ValueError, TypeError):
-    """What a caller passed to a function of the library cannot be meant: a wrong kind or value."""
+    """An argument of a library function has a wrong type or value."""
 
 
 class CaseError(MamamiaError, ValueError):
@@ -60,18 +60,19 @@ class ClusterError(MamamiaError, ConnectionError):
 
 
 class PacsError(MamamiaError, ConnectionError):
-    """A PACS cannot be reached, refuses a request, or broke off a transfer."""
+    """A PACS cannot be reached, refuses a request, or aborted a transfer."""
 
 
 class FormatError(MamamiaError, ValueError):
-    """A file or folder is not what its name promises, or is damaged."""
+    """A file or folder does not have the format of its name, or is damaged."""
 
 
 class MissingColumnsError(FormatError):
     """A table lacks columns, or values in them.
 
-    `missing` are the columns or fields as we name them, `there` the table's own, `proposals` the
-    field and the own column that may hold it. A caller who has the table in memory says it anew.
+    `missing` are the missing columns or fields under our names, `there` the table's own columns,
+    `proposals` pairs of a field and the own column that may hold it. A caller with a table in
+    memory can build its own message from them.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class MissingColumnsError(FormatError):
 
 
 class NotFiniteError(FormatError):
-    """A file that holds NaN or infinity where it must hold numbers."""
+    """A file holds NaN or infinity where numbers are required."""
 
 
 class NotAMaskError(FormatError):
-    """A file whose values are neither labels nor a soft mask: an image, logits, another scale."""
+    """A file holds neither labels nor a soft mask: an image, logits, another scale."""
 
 
 class ModelError(MamamiaError, RuntimeError):
@@ -104,7 +105,7 @@ class ModelError(MamamiaError, RuntimeError):
 
 
 class RefusedCheckpointError(ModelError):
-    """Opening a checkpoint would run something: it was not opened; isolation can convert it."""
+    """A checkpoint was not opened because opening it would run code; isolation can convert it."""
 
 
 class MissingExtraError(MamamiaError, ImportError):
@@ -124,7 +125,7 @@ class MissingExtraError(MamamiaError, ImportError):
 
 
 class HiddenError(MamamiaError, PermissionError):
-    """What was asked for would show what a blind reading hides."""
+    """The requested data would reveal what a blind reading hides."""
 
 
 class SaveConflictError(MamamiaError, FileExistsError):
@@ -146,15 +147,15 @@ def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
 
 
 def is_of_system(error: BaseException) -> bool:
-    """Whether a disk or a computer refused, which is nobody's submission's fault.
+    """Return whether the disk or the computer refused, which no submission can cause.
 
-    What a reader makes of the system's refusal is an error of the format; its cause tells.
+    A reader turns such a refusal into a format error; its cause reveals it.
     """
     return _find_system_error(error) is not None
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether a file that is there was refused by the system."""
+    """Return whether the system refused access to an existing file."""
     cause = _find_system_error(error)
     return cause is not None and not isinstance(cause, FileNotFoundError)
 
@@ -164,7 +165,7 @@ def _find_system_error(error: BaseException) -> OSError | None:
     while cause is not None:
         if isinstance(cause, SaveError):
             return cause
-        # One without a number is Python's word on what it read, such as BadGzipFile.
+        # An OSError without a number comes from Python's own reading, such as BadGzipFile.
         if isinstance(cause, OSError) and not isinstance(cause, MamamiaError) and cause.errno:
             return cause
         cause = cause.__cause__
@@ -172,9 +173,9 @@ def _find_system_error(error: BaseException) -> OSError | None:
 
 
 def refusal_text(error: OSError) -> str:
-    """Return what to tell of a refusal of the system that no reader or writer foresaw."""
+    """Return the message for a refusal of the system that no reader or writer handled."""
     where = f" at {error.filename}" if error.filename else ""
     return (
         f"expected to read and write files, but the system refused{where} "
-        f"({error.strerror or error}): see that the disk has room and can be read, then go on"
+        f"({error.strerror or error}): check that the disk has room and can be read, then continue"
     )

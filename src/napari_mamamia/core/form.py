@@ -1,8 +1,8 @@
-"""A form: the questions that a case, a breast and a lesion are described by.
+"""A form: the questions about a case, a breast and a lesion.
 
-A `Lexicon` is such a set of fields as shipped, versioned data; a study's `Form` is what it asks.
-What somebody answers is in `core.answers`; which questions are asked now, what is missing and what
-contradicts: `reviewing.form_rules`.
+A `Lexicon` is such a set of questions as shipped, versioned data; the `Form` of a study holds the
+questions that it asks. Answers are in `core.answers`; `reviewing.form_rules` decides which
+questions apply, which answers are missing and which contradict each other.
 """
 
 import unicodedata
@@ -16,10 +16,10 @@ from napari_mamamia.core.errors import FormatError
 MOST_FIELDS: Final = 500
 LONGEST_ID: Final = 200
 LONGEST_TEXT: Final = 4000
-"""Limits of ours, in characters: an event's line holds one answered form."""
+"""Longest text in characters. Our choice: an event's line holds one answered form."""
 
 PRIVATE_SCHEME: Final = "99MAMAMIA"
-"""Of terms for which no code of a public scheme is known to mean the same."""
+"""Scheme of terms for which no code of a public scheme is known."""
 
 
 class FieldKind(StrEnum):
@@ -32,7 +32,7 @@ class FieldKind(StrEnum):
 
 
 class FieldScope(StrEnum):
-    """What a question is asked of."""
+    """The subject of a question."""
 
     CASE = "case"
     BREAST = "breast"
@@ -40,7 +40,7 @@ class FieldScope(StrEnum):
 
 
 class Measure(StrEnum):
-    """What the program can answer from image and mask, until somebody says otherwise."""
+    """A value that the program fills in from image and mask until a reader answers."""
 
     INITIAL_RISE = "initial-rise"
     DELAYED_COURSE = "delayed-course"
@@ -54,7 +54,7 @@ class Measure(StrEnum):
 
 
 class MaskRule(StrEnum):
-    """What a term says of the mask: of its lesion, or of anything in its breast or case."""
+    """The mask that a term requires: one of its lesion, or any in its breast or case."""
 
     NONE = ""
     NEEDED = "needed"
@@ -70,7 +70,7 @@ class Code:
 
     @property
     def text(self) -> str:
-        """As files hold it.
+        """The code as files hold it.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Code:
 
     @classmethod
     def of(cls, text: str) -> "Code":
-        """Return the code of ``SCHEME:VALUE``; ValueError for anything else."""
+        """Return the code of ``SCHEME:VALUE``; raise ValueError for any other text."""
         scheme, colon, value = text.partition(":")
         if not (colon and scheme.strip() and value.strip()):
             raise ValueError(f"expected SCHEME:VALUE, got {text!r}")
@@ -90,7 +90,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One value that may be chosen: `id` stands in files, `text` is read by people."""
+    """One value that a reader may choose: files hold its `id`, the window shows its `text`."""
 
     id: str
     text: str
@@ -104,9 +104,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Holds where the answer to `field` is, or has among others, one of `values`.
+    """A condition: one of `values` is among the answers to the question `field`.
 
-    The answer of the same lesion or breast where that field is asked there, else the case's.
+    The answer for the same lesion or breast counts if that question is asked there, else the
+    case's.
     """
 
     field: str
@@ -115,18 +116,18 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A question.
+    """A question of a form.
 
     Parameters
     ----------
     unit, low, high
-        Of a number; both ends are allowed.
+        Unit and limits of a number; both limits are allowed values.
     asked_if
-        Asked only where all of these hold.
+        The question is asked only if all of these conditions hold.
     required, required_if
-        Must be answered where it is asked: always, or where all of these hold.
+        Must be answered when it is asked: always, or if all of these conditions hold.
     measure
-        What the program fills in until somebody answers.
+        The value that the program fills in until a reader answers.
     """
 
     id: str
@@ -166,30 +167,30 @@ class Field:
             )
         if self.measure is not None and self.scope is not FieldScope.LESION:
             raise FormatError(
-                f"expected what is measured to be asked of a lesion, got {self.id!r} of a "
-                f"{self.scope}: give it the scope lesion"
+                f"expected a measured question to have the scope lesion, got {self.id!r} of a "
+                f"{self.scope}: change its scope"
             )
 
     @property
     def is_choice(self) -> bool:
-        """Whether it is answered by terms."""
+        """Whether the answer is one or more terms."""
         return self.kind in (FieldKind.SINGLE, FieldKind.MULTIPLE)
 
     def term(self, term_id: str) -> Term | None:
-        """Return the term of an id; None for one that this edition has not."""
+        """Return the term with an id, None if this edition lacks it."""
         return next((term for term in self.terms if term.id == term_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Fields as shipped data.
+    """A set of questions as shipped data.
 
     Parameters
     ----------
     name, edition
-        What a protocol calls it, and which edition of the terms it is.
+        Its name in a protocol, and the edition of its terms.
     remark
-        Whose the terms are.
+        The source and owner of the terms.
     """
 
     name: str
@@ -204,22 +205,22 @@ class Lexicon:
 
     @property
     def form(self) -> "Form":
-        """The form that asks all of it."""
+        """The form that asks all questions."""
         return Form(self.name, self.edition, self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a study asks, in the order in which it is asked.
+    """The questions of a study, in the order in which they are asked.
 
-    A question may depend on those before it alone, so that none waits for itself. `sha256` is of
-    the fields as files hold them: answers name it.
+    A question may depend only on earlier ones, so that none waits for itself. `sha256` is the
+    digest of the fields as files hold them: answers refer to it.
 
     Raises
     ------
     FormatError
-        If two questions have one id (letter case and spelling of accents do not tell them apart),
-        or one depends on what does not come before it, or on a value that this has not.
+        If two questions have the same id (ignoring letter case and the spelling of accents),
+        or one depends on a later question, or on a value that the other question lacks.
     """
 
     name: str
@@ -231,16 +232,16 @@ class Form:
         _require_order(self.fields)
 
     def field(self, field_id: str) -> Field | None:
-        """Return the question of an id; None for one that this form has not."""
+        """Return the question with an id, None if this form lacks it."""
         return next((field for field in self.fields if field.id == field_id), None)
 
     def of_scope(self, scope: FieldScope) -> tuple[Field, ...]:
-        """Return the questions that are asked of a case, a breast or a lesion."""
+        """Return the questions about a case, a breast or a lesion."""
         return tuple(field for field in self.fields if field.scope is scope)
 
 
 def fold_id(text: str) -> str:
-    """Return what ids are compared by: letter case and how accents are stored do not matter."""
+    """Return an id without letter case and with normalised accents, for comparison."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
@@ -248,16 +249,15 @@ def _require_id(text: str, what: str) -> None:
     is_plain = text == text.strip() and text.isprintable() and "@" not in text
     if not (text and is_plain and len(text) <= LONGEST_ID):
         raise FormatError(
-            f"expected the id of {what} to have 1 to {LONGEST_ID} printable characters, none of "
-            f"them @ and no blank at its ends, got {text[:60]!r}: give it a short one"
+            f"expected the id of {what} to have 1 to {LONGEST_ID} printable characters, without @ "
+            f"and without blanks at its ends, got {text[:60]!r}: choose a short id"
         )
 
 
 def _require_text(text: str, what: str) -> None:
     if not text.strip() or len(text) > LONGEST_TEXT:
         raise FormatError(
-            f"expected {what} to have 1 to {LONGEST_TEXT} characters, got {len(text)}: write it "
-            "in a few words"
+            f"expected {what} to have 1 to {LONGEST_TEXT} characters, got {len(text)}: shorten it"
         )
 
 
@@ -287,13 +287,13 @@ def _require_condition(condition: Condition, of: Field, before: dict[str, Field]
     if other is None:
         raise FormatError(
             f"expected the question {of.id!r} to depend on one that comes before it, got "
-            f"{condition.field!r}: put that one first; two that depend on each other could "
-            "neither be asked"
+            f"{condition.field!r}: move that question before it; two questions cannot depend on "
+            "each other"
         )
     if other.scope not in (of.scope, FieldScope.CASE):
         raise FormatError(
             f"expected the question {of.id!r} to depend on one of the same {of.scope} or of the "
-            f"case, got {other.id!r} of a {other.scope}: ask it there"
+            f"case, got {other.id!r} of a {other.scope}: change its scope"
         )
     unknown = [value for value in condition.values if other.term(value) is None]
     if not condition.values or unknown:

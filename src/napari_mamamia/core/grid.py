@@ -1,5 +1,6 @@
-"""`Grid`: where voxels lie in the patient. The only code that converts axes or compares grids.
+"""`Grid`: the position of voxels in the patient.
 
+No other code converts axis order or compares grids.
 Arrays are ``(z, y, x)``; an affine is the file's, voxel (x, y, z) to RAS mm. Orientation codes name
 the direction each axis runs *towards* (nibabel's convention): ``"LAS"`` means that x runs to the
 patient's left, y to anterior, z to superior.
@@ -17,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
 IDENTITY_WARNING: Final = (
-    "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), as files have that lost "
-    "their spacing: mm and ml are counted in voxels here; write the image's own affine into the "
-    "file"
+    "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), typical of files that lost "
+    "their spacing: mm and ml count voxels here; write the image's own affine into the file"
 )
-IMPOSSIBLE_SPACING: Final = "the spacing cannot be that of an image of a body"
+IMPOSSIBLE_SPACING: Final = "the spacing is impossible for an image of a body"
 _WIDEST_VOXEL_MM: Final = 100.0
 _NARROWEST_VOXEL_MM: Final = 0.001
 _LONGEST_VOLUME_MM: Final = 2000.0
-"""Spacings and extents beyond these are errors of a header, not images of a patient. Ours."""
+"""Spacings and extents above this length come from a wrong header, not from a patient. Our choice.
+"""
 _SINGULAR: Final = 1e-6
-"""Volume of the cell of three steps of length 1, from which on they span space."""
+"""Volume of the cell of three unit steps below which they do not span space."""
 SAME_PLACE_VOXELS: Final = 0.05
 """Two grids are the same when no corner of the volume is farther apart than this share of the
 smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over
@@ -38,7 +39,7 @@ _OBLIQUE_COSINE: Final = 1e-3
 _THICKER: Final = 1.05
 _SAME_SPACING: Final = 1e-4
 _SAME_ANGLE: Final = 0.05
-"""Relative spacing and degrees below which a difference is not worth a word."""
+"""Relative spacing and degrees below which a difference is not mentioned."""
 
 _POSITIVE: Final = "RAS"
 _NEGATIVE: Final = "LPI"
@@ -46,8 +47,8 @@ _NEGATIVE: Final = "LPI"
 Plane = str
 """``"axial"``, ``"sagittal"`` or ``"coronal"``."""
 
-# Directions that displayed (slice, row, column) axes run towards: radiological convention,
-# the patient's right on the screen's left. Rows run down the screen.
+# Directions of the displayed (slice, row, column) axes in radiological convention: the patient's
+# right is on the screen's left. Rows run down the screen.
 _DISPLAY_CODES: Final[dict[Plane, str]] = {"axial": "SPL", "sagittal": "LIP", "coronal": "PIL"}
 _PLANE_OF_NORMAL: Final[dict[int, Plane]] = {0: "sagittal", 1: "coronal", 2: "axial"}
 
@@ -57,7 +58,7 @@ class DisplayFrame:
     """A permutation and flip of (z, y, x) arrays for the screen; always a view, never a copy.
 
     `order` names, for each displayed axis (slice, row, column), the array axis it shows; `flips`
-    says which displayed axes run against the array. Leading axes (phase) are left alone.
+    says which displayed axes run against the array. Leading axes (phase) stay unchanged.
     """
 
     plane: Plane
@@ -81,7 +82,7 @@ class DisplayFrame:
     def point_to_display(
         self, index: Sequence[float], shape: Sequence[int]
     ) -> tuple[float, float, float]:
-        """Return where voxel `index` (z, y, x) of an array of `shape` (z, y, x) is shown."""
+        """Return the displayed position of voxel `index` of an array of `shape`, both (z, y, x)."""
         s, r, c = (
             shape[axis] - 1 - index[axis] if flip else index[axis]
             for axis, flip in zip(self.order, self.flips, strict=True)
@@ -91,7 +92,7 @@ class DisplayFrame:
     def point_from_display(
         self, shown: Sequence[float], shape: Sequence[int]
     ) -> tuple[float, float, float]:
-        """Return the voxel (z, y, x) of an array of `shape` (z, y, x) that is shown at `shown`."""
+        """Return the voxel (z, y, x) at displayed position `shown` of an array of `shape`."""
         index = [0.0, 0.0, 0.0]
         for place, axis, flip in zip(shown, self.order, self.flips, strict=True):
             index[axis] = shape[axis] - 1 - place if flip else place
@@ -103,10 +104,10 @@ class DisplayFrame:
         return (s, r, c)
 
     def within(self, shown: "DisplayFrame") -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
-        """Return this view as a turn of what `shown` displays.
+        """Return this view as axis order and flips relative to the view `shown`.
 
-        For each axis (slice, row, column) of this view: which displayed axis of `shown` it is, 0 to
-        2, and whether it runs the other way there.
+        For each axis (slice, row, column) of this view: the displayed axis of `shown` that it is, 0
+        to 2, and whether it runs the other way there.
 
         Examples
         --------
@@ -127,20 +128,20 @@ class DisplayFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Shape and place of a volume.
+    """Shape of a volume and its position in the patient.
 
     Parameters
     ----------
     shape
         Voxels along (z, y, x), each at least 1.
     affine
-        4x4, voxel (x, y, z) to RAS mm, as the file has it. Kept as read-only float64.
+        4x4, voxel (x, y, z) to RAS mm, as in the file. Kept as read-only float64.
     nifti_header
         The first bytes of the NIfTI file the grid came from (348, or 540 for NIfTI-2), so that a
         mask on this grid can be written with the same geometry byte for byte. Not compared.
     is_spacing_stated
-        Whether a person stated the spacing, so that 1 x 1 x 1 mm is no sign of a lost one. Not
-        compared.
+        Whether a person stated the spacing, so that 1 x 1 x 1 mm is not taken for a lost spacing.
+        Not compared.
 
     Raises
     ------
@@ -162,15 +163,19 @@ class Grid:
     def __post_init__(self) -> None:
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
-            raise ValueError(f"a grid needs three extents of at least 1 (z, y, x), got {shape}")
+            raise ValueError(
+                f"expected three extents of at least 1 (z, y, x) for a grid, got {shape}"
+            )
         affine = np.array(self.affine, dtype=np.float64)
         if affine.shape != (4, 4) or not np.isfinite(affine).all():
-            raise ValueError("an affine must be a finite 4x4 matrix")
+            raise ValueError("expected a finite 4x4 matrix as affine")
         steps = affine[:3, :3]
         lengths = np.linalg.norm(steps, axis=0)
-        # Of directions, not of steps: these may be of any length.
+        # The directions decide, not the lengths of the steps.
         if not lengths.all() or abs(np.linalg.det(steps / lengths)) < _SINGULAR:
-            raise ValueError("the affine is singular: some axis has no length or no own direction")
+            raise ValueError(
+                "the affine is singular: an axis has length 0 or lies in the plane of the other two"
+            )
         affine.setflags(write=False)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
@@ -181,7 +186,19 @@ class Grid:
     ) -> "Grid":
         """Return an upright grid (x to the right, y to anterior, z to superior) at the origin.
 
-        For arrays that nobody knows more of than shape and spacing, both ``(z, y, x)``.
+        For arrays of which only shape and spacing are known.
+
+        Parameters
+        ----------
+        shape
+            Voxels along (z, y, x).
+        spacing_mm
+            Distance between voxel centres along (z, y, x), mm.
+
+        Returns
+        -------
+        Grid
+            The grid; its spacing counts as stated by a person.
 
         Raises
         ------
@@ -196,18 +213,18 @@ class Grid:
         spacing = tuple(float(mm) for mm in spacing_mm)
         if len(spacing) != 3 or not all(mm > 0 for mm in spacing):
             raise ArgumentError(
-                f"a grid needs three spacings above 0 mm (z, y, x), got {spacing}: pass such as "
-                "(2.0, 0.7, 0.7)"
+                f"expected three spacings above 0 mm (z, y, x) for a grid, got {spacing}: pass, "
+                "for example, (2.0, 0.7, 0.7)"
             )
         return cls(shape, np.diag([*spacing[::-1], 1.0]), is_spacing_stated=True)
 
     @property
     def is_identity(self) -> bool:
-        """Whether nothing is known of spacing and place.
+        """Whether spacing and position are unknown.
 
-        NumPy's ``eye(4)``, and the same with axes turned, as ITK writes an array of which nobody
-        said more: each voxel is 1 mm wide and the first one lies at 0. Or the middle does, as
-        nibabel places a NIfTI file without qform and sform.
+        NumPy's ``eye(4)``, also with permuted axes, as ITK writes an array without spacing: each
+        voxel is 1 mm wide and the first one lies at 0. Or the middle lies at 0, where nibabel
+        places a NIfTI file without qform and sform.
         """
         turned = np.abs(self.affine[:3, :3])
         is_unit = np.array_equal(np.sort(turned, axis=0), [[0] * 3, [0] * 3, [1] * 3])
@@ -220,9 +237,9 @@ class Grid:
 
     @property
     def spacing_warning(self) -> str:
-        """Say that mm and ml cannot be trusted on this grid, "" where nothing speaks against them.
+        """A warning that mm and ml are wrong on this grid, "" if they are plausible.
 
-        The spacing was lost, or no image of a patient has it.
+        The spacing was lost, or is impossible for an image of a patient.
 
         Examples
         --------
@@ -245,7 +262,7 @@ class Grid:
         steps = " x ".join(f"{mm:.4g}" for mm in spacing)
         return (
             f"{IMPOSSIBLE_SPACING} (voxels of {steps} mm (z, y, x), a volume of up to "
-            f"{longest:.4g} mm): mm and ml are as wrong as it is; write the image's own affine "
+            f"{longest:.4g} mm): mm and ml are wrong too; write the image's own affine "
             "into the file"
         )
 
@@ -255,12 +272,12 @@ class Grid:
         return self.shape == other.shape and bool(np.array_equal(self.affine, other.affine))
 
     def __hash__(self) -> int:
-        # Of the numbers, not of their bytes: 0.0 and -0.0 are equal.
+        # The numbers count, not their bytes: 0.0 and -0.0 are equal.
         return hash((self.shape, tuple(self.affine.ravel().tolist())))
 
     @property
     def matrix_mm(self) -> NDArray[np.float64]:
-        """3x3, (z, y, x) index steps as columns to RAS mm; carries shear and obliqueness."""
+        """3x3 matrix with the (z, y, x) index steps in RAS mm as columns, shear included."""
         return self.affine[:3, 2::-1]
 
     @property
@@ -291,7 +308,7 @@ class Grid:
 
     @property
     def is_oblique(self) -> bool:
-        """Whether some axis leaves the anatomical axes (cosine to another axis above 0.001)."""
+        """Whether an axis deviates from the anatomical axes (cosine to another above 0.001)."""
         directions = np.abs(self.matrix_mm / np.array(self.spacing_mm))
         return bool(np.any(np.sort(directions, axis=0)[1] > _OBLIQUE_COSINE))
 
@@ -336,21 +353,21 @@ class Grid:
         return voxel
 
     def farthest_corner_mm(self, other: "Grid") -> float:
-        """Return how far in mm the corners of this volume lie apart under the two affines."""
+        """Return the largest distance in mm between this volume's corners under both affines."""
         corners = np.array(list(product(*((0, n - 1) for n in self.shape))))
         apart = self.to_world_mm(corners) - other.to_world_mm(corners)
         return float(np.linalg.norm(apart, axis=1).max())
 
     def is_same_place(self, other: "Grid") -> bool:
-        """Whether shapes are equal and affines agree within `SAME_PLACE_VOXELS`."""
+        """Return whether shapes are equal and affines agree within `SAME_PLACE_VOXELS`."""
         if self.shape != other.shape:
             return False
         return self.farthest_corner_mm(other) <= SAME_PLACE_VOXELS * min(self.spacing_mm)
 
     def differences(self, other: "Grid") -> str:
-        """Return what parts two grids: shape, spacing, origin and direction, and by how much.
+        """Return how two grids differ in shape, spacing, origin and direction, and by how much.
 
-        "" where they are one place but for rounding.
+        "" if they are the same apart from rounding.
 
         Examples
         --------
@@ -385,7 +402,7 @@ class Grid:
     def _anatomical_axes(self) -> tuple[list[int], list[int]]:
         """Return, for array axes (z, y, x), the sign along and the index of the closest RAS axis.
 
-        Remembered for the last affines: the window asks at each movement of the mouse.
+        The last affines are cached: the window calls this at each movement of the pointer.
         """
         signs, worlds = _axes_of(self.affine.tobytes())
         return list(signs), list(worlds)
@@ -413,7 +430,7 @@ def _axes_of(affine: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") -> None:
-    """Raise `GridMismatchError` unless `a` and `b` are one place; nothing resamples silently."""
+    """Raise `GridMismatchError` unless `a` and `b` are the same grid within `SAME_PLACE_VOXELS`."""
     if a.shape != b.shape:
         raise GridMismatchError(
             f"{name_a} has shape {a.shape} (z, y, x), {name_b} has shape {b.shape} (they differ in "

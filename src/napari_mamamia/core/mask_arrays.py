@@ -1,6 +1,6 @@
-"""A mask as a caller gives it, an array or a `Mask`: bool on a grid, refused where it is no mask.
+"""Convert the mask argument of a library function, an array or a `Mask`, to a bool array.
 
-Nothing is guessed: probabilities get no threshold, several labels are not joined, axes not turned.
+Nothing is guessed: probabilities get no threshold, labels are not merged, axes not permuted.
 """
 
 from typing import Any, Final, Protocol, TypeAlias
@@ -14,19 +14,21 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 
 
 class HasMask(Protocol):
-    """What came of a prediction or a growth."""
+    """The result of a prediction or a growth, which holds a mask."""
 
     @property
     def mask(self) -> Mask:
-        """The mask in it."""
+        """The mask of the result."""
 
 
 MaskLike: TypeAlias = NDArray[Any] | Mask | HasMask
 """A mask: bool ``(z, y, x)``, numbers of which 0 is background and one other is foreground, a
-`Mask`, or what holds one."""
+`Mask`,
+or a result that holds one.
+"""
 
 _MOST_LABELS: Final = 64
-"""More whole numbers than that are an image's. As `services.case.open_case`."""
+"""Most different values of a mask: more are those of an image. As `services.case.open_case`."""
 
 
 def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[np.bool_]:
@@ -35,16 +37,16 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
     Parameters
     ----------
     given
-        See `MaskLike`. Floating point counts if all its values are whole, as nibabel gives them.
+        See `MaskLike`. Floating point is accepted if all its values are whole, as from nibabel.
     name
-        What it is called in errors, such as "the reference".
+        Its name in errors, such as "the reference".
     grid
-        The grid that it must lie on; None where only its shape is known.
+        The grid that it must lie on; None if only its shape is known.
 
     Raises
     ------
     ArgumentError
-        If it is no array, or holds NaN, probabilities, an image or several labels.
+        If it is not an array, or holds NaN, probabilities, an image or several labels.
     GridMismatchError
         If it lies on another grid.
     """
@@ -56,8 +58,8 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
     if len(labels) > 1:
         listed = ", ".join(f"{label:g}" for label in labels[:5])
         raise ArgumentError(
-            f"expected one label in {name}, got {len(labels)} ({listed}): name the one that is "
-            f"meant, such as  mask == {labels[0]:g}"
+            f"expected one label in {name}, got {len(labels)} ({listed}): select one, "
+            f"for example  mask == {labels[0]:g}"
         )
     return foreground
 
@@ -67,7 +69,7 @@ def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray
     record = mask_in(given)
     if record is not None:
         if grid is not None:
-            require_same_grid(record.grid, grid, name, "the grid given")
+            require_same_grid(record.grid, grid, name, "the grid passed")
         return record.array
     values = _require_array(given, name)
     _require_shape(values, name, grid)
@@ -75,16 +77,16 @@ def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray
 
 
 def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
-    """Return the grid given, else that of the first `Mask`; None where nobody tells it.
+    """Return `grid` if there is one, else the grid of the first `Mask`, else None.
 
     Raises
     ------
     ArgumentError
-        If `grid` is none.
+        If `grid` is not a `Grid`.
     """
     if grid is not None and not isinstance(grid, Grid):
         raise ArgumentError(
-            f"expected a Grid, got {type(grid).__name__}: make one with  "
+            f"expected a Grid, got {type(grid).__name__}: create one with  "
             "Grid(array.shape, affine)  or  Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
     held = (mask_in(mask) for mask in masks)
@@ -92,7 +94,7 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
 
 
 def mask_in(given: object) -> Mask | None:
-    """Return the `Mask` that was given, or that a prediction or growth holds; None for others."""
+    """Return the `Mask` itself, or the one inside a prediction or growth; None for other values."""
     mask = given if isinstance(given, Mask) else getattr(given, "mask", None)
     return mask if isinstance(mask, Mask) else None
 
@@ -111,8 +113,8 @@ def _require_array(given: object, name: str) -> NDArray[Any]:
         )
     if hasattr(given, "signal"):
         raise ArgumentError(
-            f"expected a mask for {name}, got the case {given!r}: pass  case.reference  or what "
-            "predict() returned"
+            f"expected a mask for {name}, got the case {given!r}: pass  case.reference  or the "
+            "result of predict()"
         )
     if given is None or isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         raise ArgumentError(
@@ -136,26 +138,26 @@ def _require_shape(values: NDArray[Any], name: str, grid: Grid | None) -> None:
     if grid is None or values.shape == grid.shape:
         return
     turned = values.shape == grid.shape[::-1]
-    what = "its axes look like (x, y, z): pass mask.T" if turned else "pass the mask made for it"
+    what = "its axes look like (x, y, z): pass mask.T" if turned else "pass the mask of this image"
     raise GridMismatchError(
         f"expected shape {grid.shape} (z, y, x) for {name}, got {values.shape}: {what}"
     )
 
 
 def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return labels of whole numbers, raise `ArgumentError` where they are none."""
+    """Return `values` if they are labels of whole numbers, else raise `ArgumentError`."""
     if values.dtype.kind == "f":
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
         if bad:
             raise ArgumentError(
-                f"expected numbers in {name}, got {bad:,} voxels that are NaN or infinite: decide "
-                "what they are, such as  np.nan_to_num(mask)"
+                f"expected numbers in {name}, got {bad:,} voxels that are NaN or infinite: replace "
+                "them, for example with  np.nan_to_num(mask)"
             )
         if np.any(values != np.floor(values)):
             raise ArgumentError(
                 f"expected a mask of whole numbers in {name}, got values such as "
-                f"{_find_fraction(values):.4g} (from {values.min():.4g} to {values.max():.4g}): of "
-                "probabilities choose the threshold yourself, such as  probability >= 0.5"
+                f"{_find_fraction(values):.4g} (from {values.min():.4g} to {values.max():.4g}): "
+                "apply a threshold to probabilities yourself, such as  probability >= 0.5"
             )
     if values.size and values.min() < 0:
         raise ArgumentError(
@@ -172,5 +174,5 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _find_fraction(values: NDArray[Any]) -> float:
-    """Return the first value that is not whole."""
+    """Return the first value that is not a whole number."""
     return float(values[values != np.floor(values)][0])

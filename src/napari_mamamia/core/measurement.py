@@ -1,4 +1,4 @@
-"""What a reader drew on a case to measure it: rulers, diameters, ellipses, angles, key images."""
+"""Measurements that a reader drew on a case: rulers, diameters, ellipses, angles, key images."""
 
 import math
 from collections.abc import Mapping
@@ -9,13 +9,14 @@ from typing import Final, TypeAlias
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Plane
+from napari_mamamia.core.names import count_of
 
 PointMm: TypeAlias = tuple[float, float, float]
-"""A place in the patient: RAS mm (to the right is positive, to anterior, to superior)."""
+"""A point in the patient: RAS mm (to the right is positive, to anterior, to superior)."""
 
 
 class MeasureKind(StrEnum):
-    """What is drawn; the values stand in files."""
+    """A kind of drawing; files hold the values."""
 
     RULER = "ruler"
     CROSS = "cross"
@@ -35,39 +36,40 @@ POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: 1,
     }
 )
-"""How many points each has: both ends; both ends of each of two diameters; the centre and the ends
-of two half axes; an end, the apex, the other end; the tail and the tip; a place in the picture."""
+"""Number of points of each kind: both ends; both ends of each of two diameters; the centre and the
+ends of two half axes; an end, the apex, the other end; the tail and the tip; a point in the image.
+"""
 
 PLANES: Final[tuple[Plane, ...]] = ("axial", "sagittal", "coronal")
 
 _FARTHEST_MM: Final = 10_000.0
-"""No scanner is larger: such a number is no place in a patient."""
+"""Largest coordinate: no scanner is larger, so a larger one is not in a patient."""
 _MOST_TEXT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One thing that a reader drew.
+    """One measurement of a reader.
 
     Parameters
     ----------
     points_mm
         RAS mm, as many as `POINTS` says.
     plane
-        In which it was drawn.
+        The plane in which it was drawn.
     phase
-        Index of the phase that was shown; None where no single one was.
+        Index of the phase that was shown; None if no single phase was.
     lesion
-        Number of the lesion that it is of, "" for none.
+        Number of its lesion, "" for none.
     text
-        A few words of the reader.
+        A short comment of the reader.
     measurement_id, created
-        Given by the record that keeps it: "" before.
+        Set when it is saved: "" before.
 
     Raises
     ------
     ArgumentError
-        If points are missing, too many, or no places of a patient.
+        If there are too few or too many points, or some are not in a patient.
     """
 
     case_id: str
@@ -84,7 +86,7 @@ class Measurement:
     def __post_init__(self) -> None:
         if len(self.points_mm) != POINTS[self.kind]:
             raise ArgumentError(
-                f"expected {POINTS[self.kind]} point(s) of a {self.kind}, got "
+                f"expected {count_of(POINTS[self.kind], 'point')} of a {self.kind}, got "
                 f"{len(self.points_mm)}: draw it again"
             )
         for point in self.points_mm:
@@ -103,6 +105,6 @@ class Measurement:
             raise ArgumentError(f"expected a phase from 0 on, got {self.phase}: draw it again")
         if len(self.text) > _MOST_TEXT:
             raise ArgumentError(
-                f"expected at most {_MOST_TEXT} characters beside a measurement, got "
-                f"{len(self.text)}: shorten them"
+                f"expected at most {_MOST_TEXT} characters in the text of a measurement, got "
+                f"{len(self.text)}: shorten it"
             )

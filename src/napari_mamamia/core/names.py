@@ -1,13 +1,13 @@
-"""Names of files and lists of names, as every text of ours shows them."""
+"""Display of file names and of lists of names in messages."""
 
 from collections.abc import Sequence
 
 
 def readable_name(name: str) -> str:
-    r"""Return a file's name with the sign U+FFFD for each byte that is no UTF-8.
+    r"""Return a file name with the sign U+FFFD for each byte that is not UTF-8.
 
-    A name of another time or system holds such bytes. No text file, table or checksum of ours could
-    hold it as it is, so only names that this leaves alone become ids of cases.
+    Names from old or foreign systems may hold such bytes. No text file, table or checksum file of
+    ours can store them, so only names that this leaves unchanged become ids of cases.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def readable_name(name: str) -> str:
 
 
 def name_some(names: Sequence[str], most: int = 10) -> str:
-    """Return the first names, and how many more there are.
+    """Return the first `most` names, and how many more there are.
 
     Examples
     --------
@@ -27,3 +27,14 @@ def name_some(names: Sequence[str], most: int = 10) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in the singular or plural; `plural` is for irregular nouns.
+
+    Examples
+    --------
+    >>> count_of(1, "case"), count_of(1200, "case"), count_of(2, "study", "studies")
+    ('1 case', '1,200 cases', '2 studies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

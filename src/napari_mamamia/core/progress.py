@@ -1,8 +1,8 @@
-"""How far long work is, and whether it should stop.
+"""Progress of long work, and its cancellation.
 
-Whoever works calls `report_progress` every 0.2 s at least; whoever waits listens (`listening`) and
-stops the work by raising `Cancelled` there. Where nobody listens a report is nothing. A thread that
-the work starts has no listener of its own; `do_abreast` has one for each.
+The work calls `report_progress` at least every 0.2 s; a listener (`listening`) receives the reports
+and stops the work by raising `Cancelled`. Without a listener a report does nothing. A thread that
+the work starts has no listener of its own; `do_abreast` gives one to each.
 """
 
 import gc
@@ -21,20 +21,20 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 PACE_S: Final = 0.1
-"""Time between two signs of life, half of what long work is allowed."""
+"""Seconds between two reports, half of the longest interval allowed."""
 _ABREAST_S: Final = 0.02
-"""The same where threads are waited for: whoever cancels them to go on waits so long."""
+"""The same when waiting for threads: the delay until a cancellation takes effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work is: `done` of `total` steps, and what it does now in plain words.
+    """Progress of long work: `done` of `total` steps, and a text about the present step.
 
     Parameters
     ----------
     binding
-        The next step writes: whoever asks the work to stop from here on comes too late, and gets
-        its result. So "stopped" always means that nothing was written.
+        The next step writes: cancelling comes too late from here on, and the caller
+        gets the result. So "stopped" always means that nothing was written.
 
     Raises
     ------
@@ -54,11 +54,11 @@ class Progress:
 
     def __post_init__(self) -> None:
         if not 0 <= self.done <= self.total:
-            raise ValueError(f"progress must lie in 0 .. total, got {self.done} of {self.total}")
+            raise ValueError(f"expected progress from 0 to total, got {self.done} of {self.total}")
 
     @property
     def fraction(self) -> float:
-        """Share done, 0 to 1; 0 for work of no steps."""
+        """Share done, 0 to 1; 0 for work without steps."""
         return self.done / self.total if self.total else 0.0
 
 
@@ -68,25 +68,26 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class Cancelled(BaseException):
-    """The user asked the work to stop; nothing of it is kept.
+    """The user cancelled the work; it leaves no result.
 
-    As `asyncio.CancelledError` no `Exception`: nothing on its way may take it for a failure.
+    Like `asyncio.CancelledError` it is no `Exception`: no handler on its way takes it for a
+    failure.
     """
 
 
 def report_progress(done: int, total: int, text: str = "", *, binding: bool = False) -> None:
-    """Tell whoever listens how far this work is; see `Progress`.
+    """Report the progress of this work to the listener; see `Progress`.
 
     Raises
     ------
     Cancelled
-        If the work is to stop. Files that are being made go with the blocks that made them.
+        If the work is to stop. The blocks that write files remove unfinished ones.
     """
     forward_progress(Progress(done, total, text, binding))
 
 
 def forward_progress(progress: Progress) -> None:
-    """Tell whoever listens what a `Progress` says; raises as `report_progress`."""
+    """Report a `Progress` to the listener; raises as `report_progress`."""
     listener = _listener.get()
     if listener is not None:
         listener(progress)
@@ -94,7 +95,7 @@ def forward_progress(progress: Progress) -> None:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Let `listener` hear of the work in the block, and nobody else; None hears nothing.
+    """Send the reports of the work in the block to `listener` alone; None ignores them.
 
     It may raise `Cancelled`, which ends the work.
 
@@ -115,7 +116,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
-    """Tell what the block reports as `change` makes it; where that is None, nothing."""
+    """Replace the block's reports by those that `change` returns; None drops a report."""
     outer = _listener.get()
 
     def pass_on(progress: Progress) -> None:
@@ -129,16 +130,16 @@ def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
 
 @contextmanager
 def saying(text: str) -> Iterator[None]:
-    """Tell the block's progress with another text."""
+    """Replace the text of the block's reports."""
     with changing(lambda inner: Progress(inner.done, inner.total, text)):
         yield
 
 
 @contextmanager
 def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
-    """Tell the block's progress as the stretch from `start` to `stop` of work of `total` steps.
+    """Report the block's progress as the range from `start` to `stop` of work of `total` steps.
 
-    `before` is put before what it says. What is binding in a part is not for the whole.
+    `before` is put before its text. A binding report of the block is not binding for the whole.
 
     Examples
     --------
@@ -158,9 +159,9 @@ def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
 
 
 def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) -> Iterator[T]:
-    """Pass items on, and report how many of `total` are done whenever a sign of life is due.
+    """Yield the items, and report how many of `total` are done whenever a report is due.
 
-    Without a total only the text is told; it may be a function of how many are done. Raises as
+    Without a total only the text is reported; it may be a function of the number done. Raises as
     `report_progress`.
 
     Examples
@@ -178,19 +179,22 @@ def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) 
 
 
 def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: str = "") -> list[T]:
-    """Return what `work` returns for each item, in their order; so many are worked on at a time.
+    """Return the results of `work` for all items, in their order, using `threads` threads.
 
-    Their progress, each a like part of the whole, is reported where they are waited for, under
+    Their progress, each an equal part of the whole, is reported in the calling thread, under
     `text`. Once that is cancelled, or one has failed, the others end at their next report; no
-    thread is left when this returns or raises. Of several failures the first in order is raised,
-    as if they were done one after the other.
+    thread remains when this returns or raises. Of several failures the first in order is raised, as
+    in sequential work.
 
     Examples
     --------
     >>> do_abreast(abs, [-1, -2, -3], 2)
     [1, 2, 3]
     """
-    from concurrent.futures import ThreadPoolExecutor, wait  # 5 ms of every command's start
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+        wait,
+    )  # imported here: it would add 5 ms to the start of every command
 
     stop = threading.Event()
     fractions = dict.fromkeys(range(len(items)), 0.0)
@@ -202,14 +206,14 @@ def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: s
             fractions[index] = progress.fraction
 
         with listening(note):
-            # What waited for a free thread while the others were stopped does not begin any more.
+            # Items that waited for a free thread when the work was stopped are not started.
             note(Progress(0, 1))
             return work(items[index])
 
     results: list[T] = []
     with ThreadPoolExecutor(threads) as pool:
         try:
-            # A bare map would submit each item only after the one before it has been waited for.
+            # A bare map would submit each item only after waiting for the previous one.
             for future in tuple(map(pool.submit, repeat(do), fractions)):
                 while not wait([future], _ABREAST_S).done:
                     report_progress(int(100 * sum(fractions.values())), 100 * len(items), text)
@@ -224,12 +228,12 @@ def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: s
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """Let the block make very many records without long pauses for collecting garbage.
+    """Avoid long garbage collections while the block makes very many records.
 
-    A full collection looks at every object there is, with the interpreter's lock held: 0.2 s and
-    more at 100,000 cases, for the window too. What exists at each report is set aside until the end
-    of the block. For work of seconds to minutes: nothing set aside is freed meanwhile if it refers
-    to itself. Where the window has set its own aside already, all stays so until it closes.
+    A full collection visits all objects with the interpreter's lock held: 0.2 s and more at 100,000
+    cases, which blocks the window too. Objects that exist at each report are excluded until the end
+    of the block. For work of seconds to minutes: reference cycles among the excluded objects are
+    not freed meanwhile. If the window has excluded its own, that stays until it closes.
     """
     outer = _listener.get()
 

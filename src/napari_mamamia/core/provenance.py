@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 Setting: TypeAlias = bool | int | float | str | None
 
 MODEL_SHA256: Final = "model_sha256"
-"""Parameter of a mask: the digest of a model without weights of its own, see `hash_model`."""
+"""Parameter of a mask: the digest of a model that has no weights, see `hash_model`."""
 MODEL_DIGESTS: Final = ("submission_sha256", "weights_sha256", MODEL_SHA256)
-"""Parameters of a mask that tell which model made it, whatever the case."""
+"""Parameters of a mask that identify the model that made it, whatever the case."""
 
 
 class Maker(StrEnum):
@@ -27,7 +27,7 @@ class Maker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that a mask was made from, by name (never a full path) and SHA-256."""
+    """An input file of a mask, by name (never a full path) and SHA-256."""
 
     name: str
     sha256: str
@@ -35,15 +35,15 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The history of one mask.
+    """The provenance of one mask.
 
-    `name` is the model's or the reader's; `parameters` are (name, value) pairs in the order shown;
-    `seconds` is the computing or editing time (None if not measured); `device` says what computed,
-    such as "cpu" ("" unknown); `peak_memory_bytes` is the highest resident memory that the process
-    which made the mask ever had up to then, whatever else it held (None if not measured);
-    `started_from` names the mask
-    that a reader edited ("" for none); `created` is an ISO 8601 time in UTC; `note` is shown to the
-    user as it is, such as "kinetic threshold, not a trained model".
+    `name` is that of the model or the reader; `parameters` are (name, value) pairs in the order
+    shown; `seconds` is the computing or editing time (None if not measured); `device` names the
+    computing device, such as "cpu" ("" if unknown); `peak_memory_bytes` is the highest resident
+    memory that the process had reached when it made the mask, including its other data (None if not
+    measured); `started_from` names the mask that a reader edited ("" for none); `created` is an ISO
+    8601 time in UTC; `note` is shown to the user unchanged, such as "kinetic threshold, not a
+    trained model".
     """
 
     case_id: str
@@ -54,7 +54,7 @@ class Provenance:
     seconds: float | None = None
     started_from: str = ""
     note: str = ""
-    # By a lambda because these functions stand below, and are not there yet when the class is made.
+    # A lambda, because the functions are defined below the class.
     created: str = field(default_factory=lambda: now_utc())
     software: str = field(default_factory=lambda: software_version())
     device: str = ""
@@ -68,12 +68,14 @@ def now_utc() -> str:
 
 def software_version() -> str:
     """Return this software's name and version, as provenance and reports carry it."""
-    from importlib.metadata import version  # 15 ms of every command's start
+    from importlib.metadata import (
+        version,
+    )  # imported here: it would add 15 ms to the start of every command
 
     return f"napari-mamamia {version('napari-mamamia')}"
 
 
 def hash_model(*settings: object) -> str:
-    """Return the digest of a model that is its settings and this software's version: JSON."""
+    """Return the SHA-256 of the settings of a model without weights and this software's version."""
     content = json.dumps([software_version(), *settings], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

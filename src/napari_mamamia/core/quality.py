@@ -1,35 +1,36 @@
-"""Quality control of masks: what is known of a case's disagreement, and the order of reading."""
+"""Quality control of masks: disagreements of each case, and the order of reading."""
 
 import math
 from dataclasses import dataclass
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 
 RANDOM_SHARE: Final = 0.1
-"""Of the cases, read first and at random; our choice."""
+"""Share of the cases that are read first, in random order. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class QualityCase:
-    """What is known of a case's disagreement; nan, None and "" where it is not.
+    """Disagreements of a case; nan, None and "" if unknown.
 
     Parameters
     ----------
     dice, hd95_mm
-        Of model and reference; a Dice that is not defined as one mask is empty counts as 0.
+        Between model and reference; a Dice that is undefined because one mask is empty counts as 0.
     n_missed
-        Lesions of the reference that the model does not touch.
+        Number of lesions of the reference that the model does not touch.
     is_other_side
         Whether they lie in different breasts.
     count_gap
-        By how many the numbers of lesions differ.
+        Difference between the numbers of lesions.
     doubt
-        Of the model; the larger the less sure, whatever its unit.
+        Uncertainty of the model; larger is less certain, in any unit.
     touches_border
         Whether the reference touches the border of the image.
     volume_mm3, site
-        Of the reference; a volume is held against those of its site.
+        Of the reference; a volume is compared with those of its site.
     remark
         Why the case has no numbers, such as "unreadable".
     """
@@ -54,13 +55,13 @@ class QueuePlace:
     Parameters
     ----------
     is_random
-        Whether it is of the random part, which is read first.
+        Whether it belongs to the random part, which is read first.
     rank
-        Its place by disagreement alone among all cases, from 1.
+        Its rank by disagreement among all cases, from 1.
     draw
-        Its place in the random order of all cases, from 1: the random part is the first of it.
+        Its place in the random order of all cases, from 1: the random part consists of the first.
     why
-        What is known of it, in words.
+        The reasons in words.
     """
 
     case_id: str
@@ -72,12 +73,13 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The order in which cases are looked at, and what it was drawn by.
+    """The order in which cases are read, and the values that determined it.
 
     Raises
     ------
     CaseError
-        If there is no case, one is there twice, or the two orders are not those of all cases.
+        If there is no case, a case occurs twice, or ranks and draws are not 1 to the number of
+        cases.
     """
 
     places: tuple[QueuePlace, ...]
@@ -93,11 +95,12 @@ class Queue:
         ids = {place.case_id for place in self.places}
         if not numbers or len(ids) < len(numbers) or any(order != numbers for order in orders):
             raise CaseError(
-                f"expected each case of a queue once, with a rank and a draw of its own, got "
-                f"{len(numbers)} place(s) of {len(ids)} case(s): make the queue again"
+                "expected each case of a queue once, with its own rank and draw, got "
+                f"{count_of(len(numbers), 'place')} of {count_of(len(ids), 'case')}: make the "
+                "queue again"
             )
 
     @property
     def n_random(self) -> int:
-        """How many cases the random part has."""
+        """Number of cases in the random part."""
         return sum(place.is_random for place in self.places)

@@ -10,16 +10,16 @@ class FailureCause(StrEnum):
     """Why a batch could not finish a case."""
 
     ERROR = "error"
-    """The work itself failed: a file cannot be read, or is not what was expected."""
+    """The work itself failed: a file cannot be read, or has unexpected content."""
     TIME_LIMIT = "time_limit"
-    """It took longer than one case may take, and was ended."""
+    """It exceeded the time limit of a case and was ended."""
     WORKER_LOST = "worker_lost"
-    """The process, machine or scheduler that worked on it went away."""
+    """The process, machine or scheduler that ran it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """A case that a batch could not finish, and the reason in plain words."""
+    """A case that a batch could not finish, and the reason."""
 
     case_id: str
     reason: str
@@ -29,7 +29,7 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class CaseTag:
-    """What a reader noted of a case, such as "implant"; `created` is an ISO 8601 time in UTC."""
+    """A reader's remark on the case, such as "implant"; `created` is an ISO 8601 time in UTC."""
 
     case_id: str
     tag: str
@@ -38,7 +38,7 @@ class CaseTag:
 
 
 class ScoreStatus(StrEnum):
-    """What became of one case when it was scored."""
+    """The result of scoring one case."""
 
     OK = "ok"
     PREDICTION_MISSING = "prediction_missing"
@@ -62,10 +62,10 @@ class CaseScore:
 
     Distances carry their unit in the name; volumes are mm3. `dsc`, `iou` and `norm_hd` (no unit, 0
     is best) follow the profile's rules for foreground and empty masks. `prediction_seconds`,
-    `peak_memory_bytes` and `device` are what the prediction's provenance says (nan and "" where it
-    says nothing). `tags` are a person's own words on the case, joined by "; ". `reason` says why
-    `status` is not ok, `warning` what is unusual about a scored case (both "" otherwise).
-    Definitions: docs/methods/case_metrics.md.
+    `peak_memory_bytes` and `device` come from the prediction's provenance (nan and "" if it lacks
+    them). `tags` are a reader's remarks on the case, joined by "; ". `reason` says why `status` is
+    not ok, `warning` what is unusual about a scored case (both "" otherwise). Definitions:
+    docs/methods/case_metrics.md.
     """
 
     case_id: str

@@ -1,4 +1,4 @@
-"""`Reorientation`: flip and permute a volume, and move its grid, points and boxes along."""
+"""`Reorientation`: flip and permute a volume with its grid, points and boxes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _AXES: Final = "RLAPSI"
 
 @dataclass(frozen=True, slots=True)
 class Reorientation:
-    """How a volume on `source` is turned, without resampling, to lie on `target`.
+    """The permutation and flips that bring a volume on `source` onto `target` without resampling.
 
     Parameters
     ----------
     source, target
-        The grids before and after. A voxel's centre keeps its place in RAS mm.
+        The grids before and after. A voxel's centre keeps its position in RAS mm.
     order
         The array axis of the source that each axis (z, y, x) of the target shows.
     flips
@@ -35,7 +35,7 @@ class Reorientation:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the volume already lies as wanted."""
+        """Whether the volume has the target's orientation already."""
         return self.order == (0, 1, 2) and not any(self.flips)
 
     def array(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -53,7 +53,7 @@ class Reorientation:
         return out
 
     def point(self, voxel: Sequence[float]) -> tuple[float, float, float]:
-        """Return where voxel coordinates (z, y, x) of the source lie on the target."""
+        """Return voxel coordinates (z, y, x) of the source on the target."""
         ends = self.target.shape
         z, y, x = (
             (ends[k] - 1 - voxel[axis]) if self.flips[k] else voxel[axis]
@@ -75,13 +75,13 @@ class Reorientation:
 
 
 def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
-    """Return the turn after which `grid` has the wanted orientation.
+    """Return the reorientation of `grid` to an orientation.
 
     Parameters
     ----------
     orientation
         Three letters for the file's (x, y, z), each the direction of the patient that the axis
-        runs towards, such as ``"LAS"``. Of an oblique grid each axis takes the nearest letter; the
+        runs towards, such as ``"LAS"``. For an oblique grid each axis takes the nearest letter; the
         obliqueness stays.
 
     Raises
@@ -98,8 +98,8 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     code = orientation.upper()
     if len(code) != 3 or sorted(_find_world_axis(letter) for letter in code) != [0, 1, 2]:
         raise ValueError(
-            f"an orientation names R or L, A or P, and S or I once each, got {orientation!r}: "
-            "write it like 'RAS' or 'LPS'"
+            "expected an orientation of R or L, A or P, and S or I once each, got "
+            f"{orientation!r}: write it like 'RAS' or 'LPS'"
         )
     grid_letters = grid.orientation[::-1]
     order, flips = [], []
@@ -117,9 +117,9 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
 
 
 def reorientation_onto(grid: Grid, target: Grid) -> Reorientation | None:
-    """Return the turn after which `grid` is at `target`'s place, None where no turn does it.
+    """Return the reorientation that brings `grid` onto `target`, None if there is none.
 
-    That is the same physical grid, stored with its axes in another order or direction.
+    There is one if both are the same physical grid, with axes in another order or direction.
     """
     for order in permutations((0, 1, 2)):
         if tuple(grid.shape[axis] for axis in order) != target.shape:
@@ -137,7 +137,7 @@ def _turn_grid(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool,
     if order == (0, 1, 2) and not any(flips):
         return grid
     z, y, x = (grid.shape[axis] for axis in order)
-    # Indexing by a tuple copies: turning the steps below leaves the source's matrix alone.
+    # Indexing by a tuple copies: flipping the steps below does not change the source's matrix.
     steps = grid.matrix_mm[:, order]
     origin = grid.affine[:3, 3].copy()
     for k, flip in enumerate(flips):

@@ -1,6 +1,7 @@
-"""A review study as it is frozen: cases, readers and their roles, rules, and who reads what.
+"""The frozen plan of a review study: cases, readers with roles, rules, and assigned readings.
 
-What happens in it are events, see `reviewing`; nothing here changes once a study has begun.
+Everything that happens in it is an event, see `reviewing`; this record never changes after the
+study has begun.
 """
 
 import re
@@ -12,15 +13,16 @@ from typing import Final, TypeVar
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 
 T = TypeVar("T")
 
 LEASE_S: Final = 1800
-"""How long a claim holds without a sign of its holder: our choice, half an hour."""
+"""Seconds that a claim holds without activity of its holder: our choice, half an hour."""
 
 
 class Role(StrEnum):
-    """What somebody may do in a study; the value is the word that people see and files hold."""
+    """The rights of a person in a study; the value is the word in files and in the window."""
 
     LEAD = "lead"
     READER = "reader"
@@ -28,11 +30,11 @@ class Role(StrEnum):
 
 
 class ReadingMode(StrEnum):
-    """How often a case is read, and by whom after whom; `docs/methods/review.md` says it in full.
+    """How often a case is read, and in which order; `docs/methods/review.md` has the full rules.
 
-    INDEPENDENT and PANEL: some readers, each for himself; of a panel every case is adjudicated.
-    SECOND_LOOK: the second reader sees what the first did. ARBITRATION: two readers, and an
-    adjudicator where they disagree.
+    INDEPENDENT and PANEL: several readers, each alone; in a panel every case is adjudicated.
+    SECOND_LOOK: the second reader sees the first reader's mask. ARBITRATION: two readers, and an
+    adjudicator if they disagree.
     """
 
     INDEPENDENT = "independent"
@@ -42,12 +44,12 @@ class ReadingMode(StrEnum):
 
     @property
     def n_fixed(self) -> int | None:
-        """Readings of a case where the mode sets them, else None."""
+        """Readings of a case if the mode fixes them, else None."""
         return 2 if self in (ReadingMode.SECOND_LOOK, ReadingMode.ARBITRATION) else None
 
 
 class ConsensusRule(StrEnum):
-    """How readings become one mask; a tie of a majority goes to what is named."""
+    """How readings are combined into one mask; the name says how a tie of a majority counts."""
 
     MAJORITY_BACKGROUND = "majority-background"
     MAJORITY_FOREGROUND = "majority-foreground"
@@ -58,7 +60,7 @@ class ConsensusRule(StrEnum):
 
 
 class ReviewFormat(StrEnum):
-    """What of a study is exported, each a folder of its own."""
+    """An export format of a study, each a folder of its own."""
 
     MASKS = "masks"
     ANSWERS = "answers"
@@ -78,7 +80,7 @@ class Meaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """A file by its path below its folder, as POSIX, and the SHA-256 of its bytes."""
+    """A file: its POSIX path below its folder, and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
@@ -86,9 +88,9 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class StudyCase:
-    """A case: `key` is its name in events and files, whatever letters its id has.
+    """A case: `key` is its name in events and files, whatever characters its id has.
 
-    `site` is where its images come from, as far as the data set says; "" where it does not.
+    `site` is the origin of its images according to the data set; "" if unknown.
     """
 
     key: str
@@ -99,7 +101,7 @@ class StudyCase:
 
 @dataclass(frozen=True, slots=True)
 class StudyReader:
-    """A person: `reader_id` names folders and never changes, `name` is what people read."""
+    """A reader: `reader_id` names folders and never changes, `name` is the displayed name."""
 
     reader_id: str
     name: str
@@ -108,7 +110,7 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A reading that is asked of somebody; `occasion` 1 is the hidden repeat of 0."""
+    """A reading assigned to a reader; `occasion` 1 is the hidden repeat of 0."""
 
     reader: str
     case: str
@@ -117,7 +119,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """When two readings disagree: any of these, None for one that does not count.
+    """When two readings disagree: any of these criteria, None for one that is off.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class LeadKey:
-    """The public key (Ed25519, 64 hexadecimal digits) of a lead, from when the study was made."""
+    """The public key (Ed25519, 64 hexadecimal digits) of a lead, stored when the study was made."""
 
     reader: str
     key: str
@@ -148,9 +150,9 @@ class LeadKey:
 
 @dataclass(frozen=True, slots=True)
 class Honeypots:
-    """Cases of known truth among the others; which ones only the lead's own list says.
+    """Control cases with known truth among the others; only the lead's own list names them.
 
-    `sha256` is of that list, so that it cannot be changed afterwards.
+    `sha256` is the digest of that list, so that it cannot be changed afterwards.
     """
 
     count: int = 0
@@ -159,16 +161,16 @@ class Honeypots:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """What the lead decides before cases are dealt out.
+    """Settings that the lead chooses before cases are assigned.
 
     Parameters
     ----------
     n_readers
         Readings of a case.
     repeat_share
-        Part of each reader's cases that comes a second time, 0 to 0.5.
+        Share of each reader's cases that are read a second time, 0 to 0.5.
     lease_s
-        How long a claim holds without a sign of its holder.
+        Seconds that a claim holds without activity of its holder.
     """
 
     name: str
@@ -185,8 +187,9 @@ class StudyPlan:
         fixed = self.mode.n_fixed
         if self.n_readers < 1 or (fixed is not None and self.n_readers != fixed):
             raise CaseError(
-                f"expected {fixed or '1 or more'} reading(s) of a case in mode {self.mode}, got "
-                f"{self.n_readers}: leave the number out, or choose the mode independent"
+                f"expected {count_of(fixed, 'reading') if fixed else '1 or more readings'} of a "
+                f"case in mode {self.mode}, got {self.n_readers}: leave the number out, or choose "
+                "the mode independent"
             )
         if not 0 <= self.repeat_share <= 0.5:
             raise CaseError(
@@ -199,8 +202,8 @@ class StudyPlan:
 class Study:
     """A study as its file holds it; `tasks` are in the order in which each reader gets them.
 
-    `data_set` is where the images were when it was made, `files` are what lies beside the study
-    file and is frozen with it, such as the protocol.
+    `data_set` is the folder of the images when it was made, `files` are the files that are frozen
+    with the study file, such as the protocol.
     """
 
     study_id: str
@@ -225,8 +228,7 @@ class Study:
         )
         if not any(Role.LEAD in reader.roles for reader in self.readers):
             raise CaseError(
-                "expected a reader with the role lead, got none: somebody has to answer for the "
-                "study"
+                "expected a reader with the role lead, got none: give one reader this role"
             )
         leads = {reader.reader_id for reader in self.readers if Role.LEAD in reader.roles}
         _require_distinct((lead_key.key for lead_key in self.lead_keys), "key of a lead")
@@ -242,45 +244,45 @@ class Study:
             if task.case not in cases or task.reader not in readers:
                 raise CaseError(
                     f"expected tasks of the study's cases and readers, got case {task.case} for "
-                    f"{task.reader}: make the study anew"
+                    f"{task.reader}: create the study again"
                 )
 
     def case(self, key: str) -> StudyCase:
-        """Return the case of a key, or raise `CaseError`."""
+        """Return the case with a key, or raise `CaseError`."""
         return _find_one((case for case in self.cases if case.key == key), "a case key", key)
 
     def case_of_id(self, case_id: str) -> StudyCase:
-        """Return the case of an id, or of its number (`number_of`), or raise `CaseError`."""
+        """Return the case with an id or a number (`number_of`), or raise `CaseError`."""
         by_id = [case for case in self.cases if case.case_id == case_id]
         by_number = [case for case in self.cases if self.number_of(case.key) == case_id]
         if self.hides_site and not by_id + by_number:
             raise CaseError(
-                f"expected a case of the study, got {case_id!r}: the site is hidden, so cases go "
-                "by numbers here, such as case-0001, as the window shows them"
+                f"expected a case of the study, got {case_id!r}: the site is hidden, so cases are "
+                "numbered here, such as case-0001, as the window shows them"
             )
         return _find_one(by_id or by_number, "a case", case_id)
 
     @property
     def hides_site(self) -> bool:
-        """Whether nobody at a desk is to know where a case comes from."""
+        """Whether readers must not learn the site of a case."""
         return self.plan.blinding.hides(Hidden.SITE)
 
     def number_of(self, key: str) -> str:
-        """Return what a case is called where its id would tell the site; it is a case id, too."""
+        """Return the case's name if its id would reveal the site; it is a valid case id."""
         return f"case-{key.removeprefix('c')}"
 
     def signed_id(self, key: str) -> str:
-        """Return what a signature calls a case: the same for who knows its id and who does not."""
+        """Return the name of a case in signatures: the same whether its id is known or hidden."""
         return self.number_of(key) if self.hides_site else self.case(key).case_id
 
     @property
     def veiled(self) -> "Study":
-        """The same with a number in place of each case id, without sites and names of files."""
+        """Return a copy with a number in place of each case id, without sites and file names."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 
     def reader(self, reader_id: str) -> StudyReader:
-        """Return the reader of an id, or raise `CaseError`."""
+        """Return the reader with an id, or raise `CaseError`."""
         return _find_one(
             (reader for reader in self.readers if reader.reader_id == reader_id),
             "a reader",
@@ -288,7 +290,7 @@ class Study:
         )
 
     def tasks_of(self, reader_id: str) -> tuple[Task, ...]:
-        """Return what a reader was given, in order."""
+        """Return the tasks of a reader, in order."""
         return tuple(task for task in self.tasks if task.reader == reader_id)
 
 

@@ -1,7 +1,7 @@
-"""The words of the window, in English or in the language that `MAMAMIA_LANGUAGE` names.
+"""Translation of the window's texts into the language that `MAMAMIA_LANGUAGE` names.
 
-Every text that a person reads in the window goes through `tr` or `tr_n`. The English text is its
-own key, as with GNU gettext; `locales/napari_mamamia.pot` lists them all (`make texts`).
+Every text that a person reads in the window goes through `tr` or `tr_n`. The English text is the
+key, as with GNU gettext; `locales/napari_mamamia.pot` lists them all (`make texts`).
 """
 
 import gettext
@@ -21,7 +21,7 @@ _LARGEST: Final = 16 * 1024 * 1024
 
 
 def tr(text: str, **values: object) -> str:
-    """Return `text` in the reader's language, its {names} filled in from `values`.
+    """Return `text` in the user's language, its {names} filled in from `values`.
 
     Without values nothing is filled in, and braces stay as they are.
     """
@@ -30,7 +30,7 @@ def tr(text: str, **values: object) -> str:
 
 
 def tr_n(one: str, several: str, count: int, **values: object) -> str:
-    """Return the form of a text that its language has for `count`, filled in; {n} is the count."""
+    """Return the singular or plural form for `count` in the user's language; {n} is the count."""
     return _find_form(one, several, count).format(n=count, **values)
 
 
@@ -42,7 +42,7 @@ def _find_words(text: str) -> str:
 
 def _find_form(one: str, several: str, count: int) -> str:
     words = _read_catalogue_once().ngettext(one, several, count)
-    # A form for one may leave the number out, in each language.
+    # The singular form may omit the number, in each language.
     fields = fields_of(words)
     if fields is not None and fields <= {*(fields_of(several) or ()), "n"}:
         return words
@@ -50,7 +50,7 @@ def _find_form(one: str, several: str, count: int) -> str:
 
 
 def fields_of(text: str) -> frozenset[str] | None:
-    """Return what stands in a text's braces, as "x:.1f"; None where braces do not close."""
+    """Return the fields in a text's braces, such as "x:.1f"; None if a brace is not closed."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
@@ -68,10 +68,10 @@ def _read_catalogue_once() -> gettext.NullTranslations:
 
 
 def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
-    """Return the words of the language that an environment names; English where it names none.
+    """Return the catalogue of the language that an environment names; English if it names none.
 
-    The name is a language whose words were installed ("de"), or the path of a compiled catalogue
-    (.mo) for whoever writes one. A catalogue that is missing or damaged leaves English, and warns.
+    The name is an installed language ("de"), or the path of a compiled catalogue (.mo) for
+    translators. If a catalogue is missing or damaged, English is used with a warning.
     """
     language = environment.get(LANGUAGE, "").strip()
     if language in ("", "en"):
@@ -82,7 +82,10 @@ def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
             words = stream.read(_LARGEST)
         return gettext.GNUTranslations(io.BytesIO(words))
     except Exception as trouble:  # noqa: BLE001  # gettext has no error of its own for a damaged file
-        warnings.warn(f"{LANGUAGE}={language}: no words, English stays: {trouble}", stacklevel=2)
+        warnings.warn(
+            f"{LANGUAGE}={language}: no catalogue could be read, using English: {trouble}",
+            stacklevel=2,
+        )
         return gettext.NullTranslations()
 
 

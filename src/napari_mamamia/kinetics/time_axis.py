@@ -13,6 +13,9 @@ from napari_mamamia.core.errors import CaseError
 _MERGED_S: Final = 2.0
 """Starts less than this apart are one image to UCSF's program and do not give a gap."""
 
+MOST_SPACING_S: Final = 15.0
+"""The longest step between phases, s, that counts as ultrafast. Source: methods/perfusion.md."""
+
 _LEAST_PHASES: Final = 3
 _LEAST_SPAN_S: Final = 30.0
 _MOST_SPAN_S: Final = 7200.0

@@ -1,1 +1,1 @@
-"""The running program itself: its system, the processes that it starts, its imports and memory."""
+"""The running program: its operating system, child processes, imports and memory."""

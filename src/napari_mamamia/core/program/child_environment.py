@@ -1,7 +1,7 @@
-"""What a child process gets of this one's surroundings, and where programs are looked for.
+"""Environment variables of child processes, and where programs are looked up.
 
-The current folder is whatever folder a user happens to stand in, often one that somebody else
-filled. Nothing in it is a program, a module or a setting of ours.
+The current folder is whatever folder a user happens to be in, often filled by somebody else. No
+program, module or setting is loaded from it.
 """
 
 import os
@@ -35,7 +35,9 @@ _PASSED_ON: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""Not there: what names a program or module to load, like LD_PRELOAD, PYTHONSTARTUP, MPLBACKEND."""
+"""Names of variables passed on. Not included: variables that load a program or module, like
+LD_PRELOAD, PYTHONSTARTUP, MPLBACKEND.
+"""
 
 _FOLDER_LISTS: Final = (
     "PATH",
@@ -48,10 +50,10 @@ _PACKAGE_PARENT: Final = str(Path(__file__).parents[3])
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Return the variables for a child process: an allow-list of this one's own, and `more`.
+    """Return the variables for a child process: an allow-list of this process's own, plus `more`.
 
-    A Python finds the modules that this one finds, and none in its current folder; Pythons that
-    it starts itself don't either (``PYTHONSAFEPATH``).
+    A Python child finds the modules that this process finds, and none in its current folder; the
+    same is true of Pythons that it starts (``PYTHONSAFEPATH``).
     """
     passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
     for name in _FOLDER_LISTS:
@@ -63,17 +65,17 @@ def child_environment(**more: str) -> dict[str, str]:
 
 
 def module_folders() -> tuple[str, ...]:
-    """Return where this Python looks for modules, without the current folder.
+    """Return the folders in which this Python looks for modules, without the current folder.
 
-    It stays if this software or Python itself lies there.
+    The current folder stays if this software or Python itself is in it.
     """
     return _filter_entries(sys.path, (_PACKAGE_PARENT, sys.prefix, sys.base_prefix))
 
 
 def find_program(name: str) -> str | None:
-    """Return the absolute path of a program, None if there is none; never the current folder's.
+    """Return the absolute path of a program, None if there is none; never in the current folder.
 
-    Empty and relative entries of ``PATH`` mean the current folder and are left out.
+    Empty and relative entries of ``PATH`` mean the current folder and are ignored.
     """
     for folder in _list_folders("PATH") or os.defpath.split(os.pathsep):
         for ending in PROGRAM_ENDINGS:
@@ -84,9 +86,10 @@ def find_program(name: str) -> str | None:
 
 
 def leave_out_current_folder() -> None:
-    """Stop this process, and libraries that start others by themselves, from using that folder.
+    """Keep this process, and libraries that start processes, from loading from the current folder.
 
-    Called first in a program's own process: modules and programs are not looked for there any more.
+    Called first in the program's own process: modules and programs are not looked up there
+    afterwards.
     """
     sys.path[:] = module_folders()
     for name in _FOLDER_LISTS:
@@ -96,16 +99,16 @@ def leave_out_current_folder() -> None:
 
 
 def _list_folders(name: str) -> tuple[str, ...]:
-    """Return the folders of a list in the environment; the current one only if the system's own."""
+    """Return a variable's folders; the current one only if it is a system folder."""
     entries = os.environ.get(name, "").split(os.pathsep)
     return _filter_entries(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
 
 
 def _filter_entries(entries: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the absolute paths; that of the current folder only if it is below a known one."""
+    """Return the absolute paths; the current folder only if it is below a known one."""
     try:
         current = Path.cwd().resolve()
-    except OSError:  # it was removed
+    except OSError:  # the current folder was removed
         current = Path()
     safe_entries = []
     for entry in dict.fromkeys(entries):

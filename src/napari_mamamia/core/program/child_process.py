@@ -1,9 +1,9 @@
-"""The one place that starts other processes, and ends them with everything that they started.
+"""The only module that starts other processes; it ends them with all their descendants.
 
-Every child starts in a fixed folder, with a cleared environment (`child_environment`) and, but for
-the window, in a session of its own. Python children get ``-P``: the current folder is no place for
-modules. Not ``-I``, which also leaves out packages in the user's own folder (``pip install
---user``) and in ``PYTHONPATH`` (what clusters load modules by); those the user chose.
+Every child starts in a fixed folder, with a filtered environment (`child_environment`) and, except
+the window, in a session of its own. Python children get ``-P``: no modules are loaded from the
+current folder. Not ``-I``, which also ignores packages in the user's own folder (``pip install
+--user``) and in ``PYTHONPATH`` (which clusters use to load modules): those the user chose.
 """
 
 import os
@@ -24,22 +24,22 @@ Process = subprocess.Popen[bytes]
 """A child process."""
 
 _FOLDER: Final = Path(sys.executable).anchor or os.sep
-"""Where children start: always there, and other users cannot put a file into it."""
+"""Folder in which children start: it always exists, and other users cannot write to it."""
 _DRAIN_S: Final = 2.0
 
 
 class Errors(Enum):
-    """Where a child's error stream goes."""
+    """Where a child's error stream is sent."""
 
     KEPT = subprocess.PIPE
     """To a pipe that the caller reads."""
     SHOWN = None
-    """To this process's own."""
+    """To the error stream of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a short program said and its exit code; `problem` says why there is none, else ""."""
+    """The output and exit code of a short program; `problem` says why there is none, else ""."""
 
     code: int
     said: str = ""
@@ -48,12 +48,12 @@ class Answer:
 
     @property
     def is_good(self) -> bool:
-        """Whether it ran and ended without an error."""
+        """Whether it ran and exited with code 0."""
         return not self.problem and self.code == 0
 
 
 def python_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs a module in this Python, wherever one stands."""
+    """Return the command that runs a module in this Python, independent of the current folder."""
     return (sys.executable, "-P", "-m", module, *arguments)
 
 
@@ -65,18 +65,19 @@ def start(
     folder: Path | None = None,
     kept_files: Sequence[int] = (),
 ) -> Process:
-    """Start a program that is spoken to through pipes; end it with `end_group`.
+    """Start a program with pipes for its input and output; end it with `end_group`.
 
     Parameters
     ----------
     command
-        The program's absolute path, and what it gets.
+        The program's absolute path, and its arguments.
     environment
         All of its variables; None takes `child_environment`.
     folder
-        Where it starts; None takes the root of the files, whatever folder this process is in.
+        Its current folder; None takes the root of the file system, whatever folder this process
+        is in.
     kept_files
-        Open files that it gets too.
+        Open files that it inherits.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def start(
 
 
 def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] = ()) -> Answer:
-    """Return what a short program says; it is ended with all it started after `seconds`."""
+    """Return the output of a short program; it and its descendants are ended after `seconds`."""
     try:
         process = start(command, kept_files=kept_files)
     except OSError as error:
@@ -112,12 +113,12 @@ def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] 
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> NoReturn:
-    """Run a program in this one's place, under its number where the system can; never returns.
+    """Replace this process by a program, with the same process id if possible; never return.
 
-    So a signal, the terminal's end or a kill reach it, and its exit code is this one's.
+    So a signal, a hang-up or a kill reach the program, and its exit code is that of this process.
     """
     program = _require_absolute(command)
-    # What Python still holds back would be gone with this program.
+    # Output that Python still buffers would be lost.
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     if not CAN_BECOME:
@@ -130,7 +131,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
 
 
 def wait_for(process: Process, seconds: float) -> bool:
-    """Wait until a process has ended, at most so long; return whether it has."""
+    """Wait up to `seconds` until a process has ended; return whether it has."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -139,17 +140,17 @@ def wait_for(process: Process, seconds: float) -> bool:
 
 
 def _require_absolute(command: Sequence[str]) -> list[str]:
-    """Return the command; a program without a path would be looked for by the system's rules."""
+    """Return the command; refuse a program without a path, which the system would search for."""
     if not Path(command[0]).is_absolute():
         raise ValueError(f"expected the absolute path of a program, got {command[0]}")
     return list(command)
 
 
 def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
-    """End a process that closed its pipe; return its own exit code, None if it had none by then.
+    """End a process that closed its pipe; return its own exit code, None if it had to be killed.
 
-    It gets a moment to end by itself: ended at once, it would seem to have been killed by the
-    system, as where memory is short.
+    It gets a moment to exit by itself: killed at once, it would seem to have been killed by the
+    system, as happens when memory is short.
     """
     with suppress(subprocess.TimeoutExpired):
         process.wait(patience_s)
@@ -159,16 +160,16 @@ def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
 
 
 def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
-    """End a process and those it started, wait until it is gone, and close its streams.
+    """End a process and its descendants, wait until it is gone, and close its streams.
 
     The process must have been started in a session of its own (``start_new_session``); on Windows
-    only the process itself is ended. One that is gone already is no error.
+    only the process itself is ended. A process that has ended already is no error.
 
     Parameters
     ----------
     readers
-        Threads that read its streams: they get the time to read what is still there. While one of
-        them goes on, because somebody else holds the other end, no stream is closed under it.
+        Threads that read its streams: they get time to read the rest. While one of
+        them is still running, because another process holds the other end, its stream stays open.
     """
     with suppress(OSError):
         end_session(process.pid)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when somebody asks for them: importing it costs nothing."""
+"""Names of a package that are imported on first use, so that importing the package is cheap."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -12,7 +12,7 @@ def lazy_names(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[
     package
         The package's ``__name__``.
     homes
-        By module, relative to the package, the names that it has. A module without names is
+        Names by module, relative to the package. A module without names is
         itself the name.
 
     Examples

@@ -1,7 +1,7 @@
-"""Which process a temporary path belongs to, as its name tells, and whether that process runs.
+"""The process that owns a temporary path, encoded in its name, and whether it still runs.
 
-A process is told by this computer, its number and its start: numbers are given again. A process in
-a container with processes of its own counts as one of another computer.
+A process is identified by computer, process id and start time, since ids are reused. A process in a
+container with its own process ids counts as one of another computer.
 """
 
 import functools
@@ -26,19 +26,19 @@ _STATE, _START_TICKS = 0, 19
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: its computer and its start as short codes; start "0" where it cannot be known."""
+    """A process: short codes of its computer and its start; start "0" if it cannot be known."""
 
     host: str
     pid: int
     start: str
 
     def __str__(self) -> str:
-        """Return what a file's name says of it, such as ``1f0c2a9b-4711-83ac01de``."""
+        """Return its text in a file name, such as ``1f0c2a9b-4711-83ac01de``."""
         return f"{self.host}-{self.pid}-{self.start}"
 
     @property
     def runs(self) -> bool | None:
-        """Whether it still runs; None where that cannot be known, as on another computer."""
+        """Whether it still runs; None if that cannot be known, as on another computer."""
         if self.host != _this_host():
             return None
         if not process_lives(self.pid):
@@ -48,20 +48,20 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """Return the calling process; a forked child is another one than its parent."""
+    """Return the calling process; a forked child differs from its parent."""
     pid = os.getpid()
     return Owner(_this_host(), pid, _start_of(pid))
 
 
 def owner_named(text: str) -> Owner | None:
-    """Return the owner that a text as of `Owner` begins with, None where it begins with none."""
+    """Return the owner whose text `text` begins with, None if there is none."""
     match = _PATTERN.match(text)
     return None if match is None else Owner(match["host"], int(match["pid"]), match["start"])
 
 
 @functools.cache
 def _this_host() -> str:
-    """Return a code for this computer, or for this container where it counts its own processes."""
+    """Return a code for this computer, or for this container if it has its own process ids."""
     room = ""
     with suppress(OSError):
         room = str((_PROC / "self/ns/pid").readlink())
@@ -69,14 +69,14 @@ def _this_host() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """Return a code for the start of a process of this computer; "" of one that has ended."""
-    # The name before stands in brackets and may itself hold blanks and brackets.
+    """Return a code for the start of a process of this computer; "" if it has ended."""
+    # The name before is in brackets and may itself hold blanks and brackets.
     fields = _read_text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     if len(fields) <= _START_TICKS:
         return "" if (_PROC / "self" / "stat").exists() else _UNKNOWN
-    if fields[_STATE] in "ZX":  # ended, and nobody asked yet how
+    if fields[_STATE] in "ZX":  # a zombie: it has ended, and its parent has not read its exit code
         return ""
-    # Ticks count from the boot: after the next one a process may have the same number and ticks.
+    # Ticks count from the boot: after the next boot a process may have the same number and ticks.
     return _hash_parts(_read_text(_PROC / "sys/kernel/random/boot_id"), fields[_START_TICKS])
 
 

@@ -1,6 +1,6 @@
-"""What Linux, macOS and Windows do differently: the one module that asks which of them this is.
+"""Differences between Linux, macOS and Windows: the only module that asks for the system.
 
-`docs/platforms.md` says for each difference what happens where, and how that is tested.
+`docs/platforms.md` lists each difference, what happens on each system, and how it is tested.
 """
 
 import errno
@@ -20,50 +20,53 @@ else:
     import resource
 
 CAN_REPLACE_OPEN_FILES: Final = sys.platform != "win32"
-"""Whether a name can be given to another file, or removed, while somebody has its file open."""
+"""Whether a file can be replaced or removed while another process has it open."""
 RENAMING_REPLACES: Final = sys.platform != "win32"
-"""Whether renaming onto a name that is taken replaces what is there instead of failing."""
+"""Whether renaming onto an existing name replaces that file instead of failing."""
 CAN_LOAD_BESIDE: Final = sys.platform != "win32"
-"""Whether a library loaded by its path is what a package that loads it later then uses."""
+"""Whether a package uses a library that was loaded before by its path."""
 IS_LINUX: Final = sys.platform == "linux"
-"""Whether /proc tells of other processes."""
+"""Whether /proc describes other processes."""
 CAN_BECOME: Final = sys.platform != "win32"
-"""Whether a program can take this one's place under its number."""
+"""Whether a program can replace this process under the same process id."""
 PROGRAM_ENDINGS: Final = (
     tuple(os.environ.get("PATHEXT", ".EXE").split(os.pathsep)) if sys.platform == "win32" else ("",)
 )
-"""What a program's name may end with."""
+"""Endings of the names of programs."""
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _KIBIBYTE: Final = 1024
 _BUSY_S: Final = 2.0
-"""How long a virus scanner or a backup may hold a file that is to be replaced."""
+"""How long a virus scanner or a backup may hold a file that is to be replaced, in seconds."""
 _BUSY_STEP_S: Final = 0.05
 _LONGEST_WINDOWS_PATH: Final = 259
-"""Source: Microsoft, Maximum Path Length Limitation: 260 with the end, unless long paths are on."""
+"""Source: Microsoft, Maximum Path Length Limitation: 260 with the terminating NUL, unless long
+paths
+are enabled.
+"""
 _STILL_ACTIVE: Final = 259
 _MAY_ASK: Final = 0x1000
-"""PROCESS_QUERY_LIMITED_INFORMATION; 259 is what GetExitCodeProcess tells of one that runs."""
+"""PROCESS_QUERY_LIMITED_INFORMATION; GetExitCodeProcess returns 259 for a running process."""
 _NO_SUCH_PROCESS: Final = 87
 """ERROR_INVALID_PARAMETER of OpenProcess."""
 
 
 def private_memory(n_bytes: int) -> mmap.mmap:
-    """Return memory of zeros that the system hands out in its smallest pages as they are written.
+    """Return zeroed memory that the system allocates in its smallest pages when they are written.
 
     Raises
     ------
     OSError
-        If there is none.
+        If memory is exhausted.
     """
-    if sys.platform == "win32":  # there nobody shares what has no name
+    if sys.platform == "win32":  # on Windows anonymous memory is never shared
         return mmap.mmap(-1, n_bytes)
-    else:  # mypy reads one branch a system
+    else:  # mypy reads one branch per system
         return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let this process take so much more memory than now; Windows has no such limit."""
+    """Limit this process to `n_bytes` more memory than now; Windows has no such limit."""
     if sys.platform != "win32":
         pages = Path("/proc/self/statm")
         taken = int(pages.read_text("utf-8").split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
@@ -73,29 +76,30 @@ def limit_memory(n_bytes: int) -> None:
 
 
 def open_own(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open the file of this very name: no link is followed, nothing waited for, no byte changed.
+    """Open a file without following links, without waiting and without changing a byte.
 
     Raises
     ------
     OSError
-        If the system refuses, or a link is there.
+        If the system refuses, or the path is a link.
     """
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
-        raise OSError(errno.ELOOP, "a link is there", str(path))
+        raise OSError(errno.ELOOP, "the path is a link", str(path))
     # without O_BINARY Windows writes \r\n for each \n, in a key or a mask too
     return os.open(path, flags | careful | getattr(os, "O_BINARY", 0), mode)
 
 
 def claim(handle: int, at: int = 0) -> bool:
-    """Lock an open file for its holder; False where somebody else holds it. Nothing is waited for.
+    """Lock an open file; return False if another process holds the lock. Do not wait.
 
-    The system lets go of it when the file is closed or the process ends.
+    The system releases the lock when the file is closed or the process ends.
 
     Parameters
     ----------
     at
-        The byte that is locked on Windows, where nobody else can read it; other systems lock all.
+        The byte that is locked on Windows, where others then cannot read it; other systems lock
+        all.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def claim(handle: int, at: int = 0) -> bool:
     """
     try:
         if sys.platform == "win32":
-            # `msvcrt` locks from where the file stands.
+            # `msvcrt` locks from the current position of the file.
             os.lseek(handle, at, os.SEEK_SET)
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         else:
@@ -115,19 +119,19 @@ def claim(handle: int, at: int = 0) -> bool:
 
 
 def force_to_disk(handle: int) -> None:
-    """Wait until the disk itself has what was written to an open file.
+    """Wait until the disk itself has stored the data of an open file.
 
-    macOS returns from fsync once the disk's memory has it. Source: fsync(2) of macOS, F_FULLFSYNC.
+    On macOS fsync returns when the disk's cache has them. Source: fsync(2) of macOS, F_FULLFSYNC.
     """
     if sys.platform == "darwin":
-        with suppress(OSError):  # a file system that cannot
+        with suppress(OSError):  # not supported by this file system
             fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
             return
     os.fsync(handle)
 
 
 def force_folder_to_disk(folder: Path) -> None:
-    """Make new names in a folder durable; systems that cannot do it for folders are left alone."""
+    """Make new names in a folder durable; do nothing on systems that cannot sync folders."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -137,15 +141,15 @@ def force_folder_to_disk(folder: Path) -> None:
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Rename a file, replacing what is at `target`.
+    """Rename a file, replacing the file at `target`.
 
-    Where an open file cannot be replaced, it is tried again for two seconds: virus scanners and
-    backups hold what was just written.
+    If an open file cannot be replaced, try again for two seconds: virus scanners and backups hold
+    files that were just written.
 
     Raises
     ------
     OSError
-        If the system refuses; `target` is as it was.
+        If the system refuses; `target` is unchanged.
     """
     end = time.monotonic() + (0.0 if CAN_REPLACE_OPEN_FILES else _BUSY_S)
     while True:
@@ -160,37 +164,38 @@ def put_in_place(source: Path, target: Path) -> None:
 
 
 def refusal_remedy(path: Path, error: OSError) -> str:
-    """Return what to do about a refusal that only this system knows, "" where there is nothing."""
+    """Return how to fix a refusal that is specific to this system, "" if there is none."""
     if CAN_REPLACE_OPEN_FILES:
         return ""
     if len(str(path.absolute())) > _LONGEST_WINDOWS_PATH:
         return (
             f"its path has more than {_LONGEST_WINDOWS_PATH} characters: choose a shorter one, or "
-            "turn on long paths in Windows"
+            "enable long paths in Windows"
         )
     if isinstance(error, PermissionError) and path.exists():
-        return "another program may have it open: close it there; or it is write-protected"
+        return "another program may have it open (close it there), or it is write-protected"
     return ""
 
 
 def process_lives(pid: int) -> bool:
-    """Whether a process of this computer runs; True where that is not told."""
+    """Return whether a process of this computer runs; True if that is unknown."""
     if sys.platform == "win32":
-        return _lives_on_windows(pid)  # os.kill(pid, 0) would end it there
+        return _lives_on_windows(pid)  # on Windows os.kill(pid, 0) would end it
     else:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return False
-        # EPERM: it is another user's and lives. A number too large for any process tells nothing.
+        # EPERM: it runs and belongs to another user. A number too large for any process raises
+        # too.
         except (OSError, OverflowError):
             return True
         return True
 
 
 def _lives_on_windows(pid: int) -> bool:
-    """Source: Microsoft, OpenProcess and GetExitCodeProcess."""
-    import ctypes  # here: it takes time, and Windows alone needs it
+    """Return whether a process runs. Source: Microsoft, OpenProcess and GetExitCodeProcess."""
+    import ctypes  # imported here: it takes time, and only Windows needs it
 
     kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined,unused-ignore]
     handle = kernel.OpenProcess(_MAY_ASK, False, pid)
@@ -198,8 +203,7 @@ def _lives_on_windows(pid: int) -> bool:
         reason: int = ctypes.get_last_error()  # type: ignore[attr-defined,unused-ignore]
         return reason != _NO_SUCH_PROCESS
     try:
-        # What stands if the system does not fill it in: a process that is not told counts as
-        # running.
+        # The value if the call fails: an unknown process counts as running.
         code = ctypes.c_ulong(_STILL_ACTIVE)
         kernel.GetExitCodeProcess(handle, ctypes.byref(code))
         return code.value == _STILL_ACTIVE
@@ -213,13 +217,13 @@ def end_process(pid: int) -> None:
     Raises
     ------
     OSError
-        If there is none, or it is not ours.
+        If there is no such process, or it belongs to another user.
     """
     os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def stop_process(pid: int) -> None:
-    """Let a process wait where it is; on Windows, which cannot, it goes on.
+    """Suspend a process; Windows cannot, so it continues there.
 
     Raises
     ------
@@ -231,7 +235,7 @@ def stop_process(pid: int) -> None:
 
 
 def end_session(pid: int) -> None:
-    """End a process that leads a session of its own, and all in it; on Windows only itself.
+    """End the leader of a session and all its processes; on Windows only the leader.
 
     Raises
     ------
@@ -245,7 +249,7 @@ def end_session(pid: int) -> None:
 
 
 def account() -> tuple[int, int] | None:
-    """Return the numbers of this user and group; None on Windows, which has no such numbers."""
+    """Return the ids of this user and group; None on Windows, which has no such ids."""
     if sys.platform == "win32":
         return None
     else:
@@ -253,7 +257,7 @@ def account() -> tuple[int, int] | None:
 
 
 def is_root() -> bool:
-    """Whether this process may do everything on this computer; never known of Windows."""
+    """Return whether this process runs as root; False on Windows."""
     if sys.platform == "win32":
         return False
     else:
@@ -261,7 +265,7 @@ def is_root() -> bool:
 
 
 def total_memory_bytes() -> int | None:
-    """Return the computer's memory, None where nothing tells it. Source: sysconf(3)."""
+    """Return the computer's memory in bytes, None if it is unknown. Source: sysconf(3)."""
     with suppress(OSError, ValueError):
         if sys.platform != "win32":
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -269,7 +273,7 @@ def total_memory_bytes() -> int | None:
 
 
 def free_memory_bytes() -> int | None:
-    """Return the memory that programs can still have, None where nothing tells it.
+    """Return the memory in bytes that programs can still allocate, None if it is unknown.
 
     Source: proc_meminfo(5), MemAvailable in KiB.
     """
@@ -281,14 +285,14 @@ def free_memory_bytes() -> int | None:
 
 
 def file_system_use(folder: str) -> tuple[int, int]:
-    """Return the bytes and the number of files on the file system of a folder; 0 on Windows.
+    """Return the used bytes and the number of files on the file system of a folder; 0 on Windows.
 
     Source: statvfs(3).
 
     Raises
     ------
     OSError
-        If it cannot be asked.
+        If the system refuses.
     """
     if sys.platform == "win32":
         return 0, 0
@@ -298,7 +302,7 @@ def file_system_use(folder: str) -> tuple[int, int]:
 
 
 def process_peak_memory_bytes() -> int | None:
-    """Return the highest resident memory of this process so far, None where nothing tells it.
+    """Return the highest resident memory of this process so far, None if it is unknown.
 
     Source: getrusage(2), ru_maxrss, which Linux counts in KiB and macOS in bytes.
     """

@@ -26,7 +26,7 @@ from napari_mamamia.io.data_set.volumes import (
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.kinetics.arrival import find_arrival
-from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
+from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
 _ABREAST: Final = 2
 """Phases read at once, after the first: decompressing leaves the interpreter to others. Ours."""

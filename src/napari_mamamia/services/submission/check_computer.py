@@ -17,6 +17,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.features import list_features, list_problems
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import free_memory_bytes, is_root, total_memory_bytes
@@ -144,6 +145,14 @@ def extras() -> Iterator[Finding]:
         yield Finding(f"extra [{extra}]", text, State.NOTE if missing else State.OK)
 
 
+def plugins() -> Iterator[Finding]:
+    """Yield the installed features, and each plug-in that could not be loaded."""
+    names = ", ".join(feature.name for feature in list_features())
+    yield Finding("features", names or "none installed")
+    for problem in list_problems():
+        yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
+
+
 def _read_version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
@@ -208,7 +217,7 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
     """
     report_progress(0, 4, "Looking at the computer")
     user_case = None if case is None else (_own_case(case))
-    findings = [*hardware(), *graphics(), *extras(), *isolation()]
+    findings = [*hardware(), *graphics(), *extras(), *plugins(), *isolation()]
     report_progress(1, 4, "Trying the kinetic segmenter")
     phantom = make_phantom_job(_make_spec())
     findings.append(_kinetic_on_phantom(phantom))

@@ -14,19 +14,26 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy, SaveConf
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.features.perfusion.kinetics.gate import require_spacing
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
+    MOST_T1_S,
+    SpoiledEcho,
+    require_dynamic_flip,
+)
+from napari_mamamia.features.perfusion.kinetics.t1_map import t1_of_flip_angles
+from napari_mamamia.features.perfusion.services.fit_case import fit_case
+from napari_mamamia.features.perfusion.services.row import PerfusionRow
+from napari_mamamia.features.perfusion.services.settings import (
+    ALL_MAPS,
+    FlipAngles,
+    PerfusionSettings,
+)
 from napari_mamamia.io.data_set.layout import by_stem
 from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
 from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.kinetics.perfusion.gate import require_spacing
-from napari_mamamia.kinetics.perfusion.spoiled_echo import (
-    MOST_T1_S,
-    SpoiledEcho,
-    require_dynamic_flip,
-)
-from napari_mamamia.kinetics.perfusion.t1_map import t1_of_flip_angles
 from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs, masks_of_cases
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import RowSummary, rows_of_batch, write_definitions
@@ -35,9 +42,6 @@ from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_remaining, open_case, read_mask
 from napari_mamamia.services.kinetics.case_kinetics import with_times
-from napari_mamamia.services.perfusion.fit_case import fit_case
-from napari_mamamia.services.perfusion.row import PerfusionRow
-from napari_mamamia.services.perfusion.settings import ALL_MAPS, FlipAngles, PerfusionSettings
 
 
 @dataclass(frozen=True, slots=True)

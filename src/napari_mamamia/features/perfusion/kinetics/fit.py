@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import TissueModel
-from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
+from napari_mamamia.features.perfusion.kinetics.arterial_input import PlasmaCurve
 
 Curve = NDArray[np.float64]
 
@@ -91,8 +91,8 @@ def tissue_concentration_mm(
 
     Examples
     --------
-    >>> from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
-    >>> plasma = plasma_curve(ArterialInput(), 2.0)
+    >>> from napari_mamamia.features.perfusion.kinetics import arterial_input
+    >>> plasma = arterial_input.plasma_curve(arterial_input.ArterialInput(), 2.0)
     >>> tissue_concentration_mm(plasma, np.array([0.5, 1.0]), 0.25, 0.4).round(4)
     array([0.4033, 0.4792])
     """

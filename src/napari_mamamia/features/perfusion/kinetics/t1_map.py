@@ -7,7 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.perfusion.spoiled_echo import LEAST_DYNAMIC_DEGREES, SpoiledEcho
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
+    LEAST_DYNAMIC_DEGREES,
+    SpoiledEcho,
+)
 
 B1_NOTE: Final = (
     "T1 of flip angles without a B1 map: true angles 10 % above the nominal ones turn T1 1.40 s "

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
-from napari_mamamia.kinetics.perfusion.fit import RefinedFit
-from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput, plasma_curve
+from napari_mamamia.features.perfusion.kinetics.fit import RefinedFit
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, concentration_mm
 
 _COARSE_S: Final = 2.0
 _FINE_S: Final = 0.25

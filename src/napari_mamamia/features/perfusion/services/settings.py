@@ -8,8 +8,8 @@ from typing import Final
 from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
-from napari_mamamia.kinetics.perfusion.spoiled_echo import require_t1
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import require_t1
 
 _MAP_UNITS: Final = {"ktrans": "1/min", "ve": "share", "vp": "share", "kep": "1/min"}
 ALL_MAPS: Final = tuple(_MAP_UNITS)

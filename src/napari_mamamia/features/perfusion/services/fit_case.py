@@ -11,23 +11,28 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.kinetics.curves import region_curve
-from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
-from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve, plasma_curve
-from napari_mamamia.kinetics.perfusion.fit import FitStatus, LinearFit, RefinedFit, TissueFit
-from napari_mamamia.kinetics.perfusion.gate import require_points, require_spacing
-from napari_mamamia.kinetics.perfusion.spoiled_echo import (
+from napari_mamamia.features.perfusion.kinetics.arrival_fit import fitted_arrival_s
+from napari_mamamia.features.perfusion.kinetics.arterial_input import PlasmaCurve, plasma_curve
+from napari_mamamia.features.perfusion.kinetics.fit import (
+    FitStatus,
+    LinearFit,
+    RefinedFit,
+    TissueFit,
+)
+from napari_mamamia.features.perfusion.kinetics.gate import require_points, require_spacing
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
     LEAST_T1_S,
     MOST_T1_S,
     SpoiledEcho,
     concentration_mm,
 )
-from napari_mamamia.kinetics.perfusion.t1_map import B1_NOTE
+from napari_mamamia.features.perfusion.kinetics.t1_map import B1_NOTE
+from napari_mamamia.features.perfusion.services.row import PerfusionRow
+from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
+from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import odd_span
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
-from napari_mamamia.services.perfusion.row import PerfusionRow
-from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
 _VOXELS: Final = 1 << 14
 """Voxels at once: 60 phases of them are 4 MB of float32, whatever the volume's size."""

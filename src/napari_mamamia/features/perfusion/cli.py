@@ -27,8 +27,8 @@ from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, 
 from napari_mamamia.core.choices import InputName, TissueModel
 
 if TYPE_CHECKING:
-    from napari_mamamia.services.perfusion.row import PerfusionRow
-    from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
+    from napari_mamamia.features.perfusion.services.row import PerfusionRow
+    from napari_mamamia.features.perfusion.services.settings import FlipAngles, PerfusionSettings
 
 
 RELAXIVITY: Final = Quantity("a relaxivity r1", 0.5, 50, "1/(s mM)", "type one such as 4.5")
@@ -174,9 +174,9 @@ def perfusion(
     Refuses exams whose phases lie more than 15 s apart, all standard ones, and says why.
     """
     from napari_mamamia.core.errors import CaseError
-    from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
-    from napari_mamamia.services.perfusion.fit_cases import perfusion_of_data_set
-    from napari_mamamia.services.perfusion.settings import PerfusionSettings
+    from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
+    from napari_mamamia.features.perfusion.services.fit_cases import perfusion_of_data_set
+    from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
 
     refuse_idle(context, OPTIONS)
     t10_s, t10_map = _seconds_or_path(t10, "--t10", T1_S, "a map or a folder of maps")
@@ -239,8 +239,8 @@ def _seconds_or_path(
 
 
 def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAngles | None":
-    from napari_mamamia.kinetics.perfusion.t1_map import require_flip_angles
-    from napari_mamamia.services.perfusion.settings import FlipAngles
+    from napari_mamamia.features.perfusion.kinetics.t1_map import require_flip_angles
+    from napari_mamamia.features.perfusion.services.settings import FlipAngles
 
     if folder is None:
         return None

@@ -5,9 +5,8 @@ from itertools import pairwise
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError, Remedy
-from napari_mamamia.kinetics.time_axis import known_times
+from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
 
-MOST_SPACING_S: Final = 15.0
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
 """At 15 s a fit from a known input is right to 0.2 %, at 60 s it may be off by 76 %, at one of a
