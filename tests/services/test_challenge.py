@@ -269,10 +269,10 @@ def test_a_zip_counts_as_its_folder(challenge):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("../../reference/C_00.nii.gz", "leaves the folder"),
+        ("../../reference/C_00.nii.gz", "leads out of the folder"),
         ("/etc/C_00.nii.gz", "absolute place"),
         ("C:\\C_00.nii.gz", "absolute place"),
-        ("a/./b.nii.gz", "leaves the folder"),
+        ("a/./b.nii.gz", "leads out of the folder"),
         ("inner/c_00.NII.GZ", "appears twice"),
     ],
 )

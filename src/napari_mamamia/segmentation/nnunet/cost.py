@@ -1,4 +1,4 @@
-"""What an nnU-Net run would cost, read from its plans: no network is loaded. No torch here."""
+"""The cost of an nnU-Net run, from its plans: no network is loaded. No torch here."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from napari_mamamia.segmentation.nnunet.cascade import after_stage
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the tiles of a case on `grid`, at most; None for another kind of model.
+    """Return an upper limit of the tiles of a case on `grid`; None for another kind of model.
 
-    Which axes are mirrored stands in the checkpoint, which is not opened: all are counted, so that
-    the engine's own plan has as many copies or fewer.
+    The mirrored axes are stored in the checkpoint, which is not opened: all axes are counted, so
+    that the engine's own plan has at most as many copies.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return what one stage's volumes take: data, half-precision sums, and resampling."""
+    """Return the memory of one stage's volumes: data, half-precision sums, and resampling."""
     voxels, largest = math.prod(padded), max(math.prod(padded), math.prod(grid.shape))
     return voxels * (4 * plans.inputs + 2 * (plans.labels.heads + 1)) + 12 * largest
 
@@ -77,14 +77,14 @@ def tiles_at_most(
 
 
 def copies_at_most(axes: int, most: int | None) -> int:
-    """Return how many mirrored copies there are along `axes`, the tile itself counted.
+    """Return the number of mirrored copies along `axes`, including the tile itself.
 
     Examples
     --------
     >>> copies_at_most(3, None), copies_at_most(3, 3), copies_at_most(1, 8)
     (8, 2, 2)
     """
-    # Copies come in powers of two: the largest one that is not above `most`.
+    # Copies come in powers of two: the largest power that is not above `most`.
     n_axes = axes if most is None else min(most.bit_length() - 1, axes)
     return int(2**n_axes)
 
@@ -92,12 +92,12 @@ def copies_at_most(axes: int, most: int | None) -> int:
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
     """Return the card of the model whose labels a cascade's second stage refines.
 
-    It lies beside it, under the same name with its own configuration.
+    It is next to the second stage's folder, under the same name with its own configuration.
 
     Raises
     ------
     ModelError
-        If it is not there.
+        If it does not exist.
     """
     root = PurePosixPath(card.inner) if card.inner else None
     folder_name = root.name if root else card.path.name
