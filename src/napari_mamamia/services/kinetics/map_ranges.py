@@ -1,4 +1,4 @@
-"""Ranges of values that the colours of a kinetic map stand for: fixed ones, or that of the map."""
+"""Value ranges of a kinetic map's colours: fixed ranges, or the range of the map itself."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,22 +14,22 @@ _MOST_VALUES: Final = 1_000_000
 
 
 def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
-    """Return the ranges that a map can have, its usual one first; none for a map of classes."""
+    """Return the ranges of a map, the default first; none for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 
 
 def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
-    """Return a map with a fixed range; the same map for None and for its own range."""
+    """Return a map with a fixed range; unchanged for None and for its own range."""
     if wanted is None or wanted.limits is None:
         return shown
     return replace(shown, limits=wanted.limits)
 
 
 def auto_limits(shown: ShownMap) -> tuple[float, float]:
-    """Return the 1st and 99th percentile of a map that was filled; NaN left out.
+    """Return the 1st and 99th percentile of a complete map, without NaN.
 
-    Of more than a million values every n-th is looked at. Without two different ones the map's own
-    limits come back.
+    Of more than a million values every n-th is used. If the two percentiles are equal, the map's
+    own limits are returned.
     """
     report_progress(0, 1, "Range of the map")
     step = max(1, shown.array.size // _MOST_VALUES)

@@ -1,4 +1,4 @@
-"""Kinetics for the window: maps of the part on screen first, FTV while thresholds move, curves."""
+"""Kinetics for the window: maps (the visible part first), interactive FTV, curves."""
 
 import math
 from collections.abc import Sequence
@@ -46,8 +46,9 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""A voxel is coloured where its signal rises by so many standard deviations of the noise of that
-difference: 1 in 700 voxels of pure noise. Our choice; it takes no part in any number."""
+"""A voxel is coloured if its signal rises by this many standard deviations of the noise of that
+difference: 1 in 700 voxels of pure noise. Our choice; no number depends on it.
+"""
 
 
 _CLASSES: Final = (0.0, 3.0)
@@ -55,10 +56,10 @@ _CLASSES: Final = (0.0, 3.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownMap:
-    """A map on its way to the screen.
+    """A map that is being computed for the screen.
 
     `array` ``(z, y, x)`` is float32, or uint8 for classes; it is filled in place. `limits` are the
-    values at both ends of the colours, in `unit`. `text` says which phases it rests on.
+    values at both ends of the colour scale, in `unit`. `text` names the phases used.
     """
 
     kind: MapKind
@@ -70,7 +71,7 @@ class ShownMap:
 
     @property
     def is_classes(self) -> bool:
-        """Whether the values are classes, not quantities."""
+        """Whether the values are classes and not quantities."""
         return self.array.dtype == np.uint8
 
 
@@ -88,11 +89,11 @@ def begin_map(
     floor_percent: float | None = None,
     rule: TimingRule | None = None,
 ) -> ShownMap:
-    """Return an empty map: what it needs is checked, its memory is reserved, nothing computed.
+    """Return an empty map with allocated memory, after a check of its requirements.
 
-    `rule` chooses the phases, here and in the other functions; None is UCSF's.
-    `floor_percent`: where the initial PE is below it, or the rise is within the noise, the map is
-    left empty; None leaves nothing out but what is undefined.
+    `rule` chooses the phases, here and in the other functions; None is UCSF's. The map is empty
+    where the initial PE is below `floor_percent` or the rise is within the noise; with None only
+    undefined voxels are empty.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def begin_map(
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
-    """Compute the plane `index` across array axis `axis` (z, y, x) of a map, in place, now."""
+    """Compute the plane `index` across array axis `axis` (z, y, x) of a map, in place, at once."""
     if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
         return
     at: list[slice] = [slice(None)] * 3
@@ -138,7 +139,7 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the region of FTV around a mask (10 mm each way); empty without one."""
+    """Return the region of FTV around a mask (10 mm on each side); empty without a mask."""
     return Box.empty() if mask is None else box_around_mask(mask, case.grid)
 
 
@@ -148,7 +149,7 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> FtvImages:
-    """Prepare a region once, so that thresholds move without waiting.
+    """Prepare a region once, so that thresholds can change without delay.
 
     Raises
     ------
@@ -165,13 +166,13 @@ def prepare_live_ftv(
 
 
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
-    """Count the FTV under new thresholds."""
+    """Return the FTV under new thresholds."""
     report_progress(0, 1, "FTV")
     ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[ftv.mask]
-    # A bin of SER holds its upper end, not its lower one.
+    # A SER bin includes its upper end, not its lower one.
     bins = 1 + np.searchsorted(ends, ser, side="left")
     colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
     report_progress(1, 1)
@@ -179,7 +180,7 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
 
 
 def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
-    """Put an FTV into its map in place of the one in `before`; return the box that changed."""
+    """Paint an FTV into its map in place of the one in `before`; return the changed box."""
     shown.array[before.slices] = 0
     shown.array[answer.found.box.slices] = answer.colours
     return before.union(answer.found.box)
@@ -192,7 +193,7 @@ def cursor_curve(
     slice_axis: int,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of a voxel, or of a patch of `size` x `size` on the slice shown."""
+    """Return the curve of a voxel, or of a patch of `size` x `size` in the visible slice."""
     return patch_curve(
         case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
     )
@@ -212,7 +213,7 @@ def mask_curve(
     case.require_phases(2)
     curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
-        raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
+        raise CaseError("a curve needs a mask with voxels, but the shown mask is empty; draw one")
     report_progress(1, 1)
     return curve
 
@@ -220,7 +221,7 @@ def mask_curve(
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
 ) -> KineticRow:
-    """Return the numbers of a mask on screen, without the other breast's."""
+    """Return the numbers of a mask on the screen, without those of the other breast."""
     report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
@@ -236,7 +237,7 @@ def save_curve_table(plot: CurvePlot, path: Path) -> Path:
 
 
 def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
-    """Write the plot as ``.png`` and ``.svg`` beside each other."""
+    """Write the plot as ``.png`` and ``.svg`` next to each other."""
     with drawing_place() as draw:
         picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
