@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.data_set.mask_files import is_mask_file
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
+from napari_mamamia.io.layouts.find import find_data_set, recognise
 from napari_mamamia.io.volumes.formats import WRITTEN_SUFFIXES
 
 if TYPE_CHECKING:

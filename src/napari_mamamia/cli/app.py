@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import MamamiaError, list_remedies, refusal_text
+from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
 from napari_mamamia.core.features import (
     Command,
     list_features,
@@ -300,7 +300,8 @@ def main() -> None:
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", 1)
+        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
 

@@ -12,6 +12,7 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     SegmentOption,
@@ -141,6 +142,7 @@ def export(
         bool, typer.Option("--quality/--no-quality", help="Read the images and check them.")
     ] = True,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
@@ -171,7 +173,9 @@ def export(
         identified_seg=identified_seg,
     )
     existing = existing_policy(False, overwrite)
-    _print_summary(run(partial(export_bundle, open_at(data_set, columns), settings, out, existing)))
+    _print_summary(
+        run(partial(export_bundle, open_at(data_set, columns, layout), settings, out, existing))
+    )
 
 
 def verify(
@@ -236,12 +240,13 @@ def findings(
         str | None, typer.Option("--reader", metavar="NAME", help="Only what this one said.")
     ] = None,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write what readers described on page Findings: OUT/findings.csv (.parquet)."""
     from napari_mamamia.services.findings.findings_table import write_findings
 
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     existing = existing_policy(False, overwrite)
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
     n_cases = len({row[0] for row in table.rows})

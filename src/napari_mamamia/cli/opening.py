@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from napari_mamamia.services.case.data_set import OpenDataSet
 
 
-def open_at(path: Path, columns: Path | None = None) -> "OpenDataSet":
+def open_at(path: Path, columns: Path | None = None, layout: str = "") -> "OpenDataSet":
     """Return the data set at `path`, and print its warnings.
 
-    `columns` is a file that names the columns of its clinical table.
+    `columns` is a file that names the columns of its clinical table, `layout` the name of a layout
+    or a file that describes one.
     """
     from napari_mamamia.services.case.data_set import open_data_set
 
-    opened = run(partial(open_data_set, path, columns=column_choice(columns)))
+    opened = run(partial(open_data_set, path, columns=column_choice(columns), layout=layout))
     for note in opened.clinical_notes:
         print(f"clinical table: {note}", file=sys.stderr)
     for warning in opened.warnings:

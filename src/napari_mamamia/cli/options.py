@@ -41,6 +41,14 @@ _GATE: Final = Quantity("a performance", 0, 0.999, "", "give a share below 1, su
 DataSetArgument = Annotated[
     Path, typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file.")
 ]
+LayoutOption = Annotated[
+    str,
+    typer.Option(
+        "--layout",
+        metavar="NAME|FILE",
+        help="How the files lie: a known layout by its name, or a .toml file that describes one.",
+    ),
+]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 CaseOption = Annotated[
     list[str] | None, typer.Option("--case", metavar="ID", help="Only this case; repeatable.")

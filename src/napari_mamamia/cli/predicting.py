@@ -11,6 +11,7 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     RegistryOption,
@@ -158,6 +159,7 @@ def predict(
     registry: RegistryOption = None,
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Segment the tumour: write OUT/ID.nii.gz and OUT/ID.json for each case.
@@ -179,7 +181,7 @@ def predict(
     choices = _add_switches(choices, not no_mirroring, not no_postprocessing, probability)
     choices = _on_threads(choices, threads, models, workers, scheduler)
     segmenter = _open_segmenter(models, fuse, choices, registry)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     place = _find_place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
     job = partial(

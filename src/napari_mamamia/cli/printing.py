@@ -153,13 +153,23 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
     write_csv((head, *lines), sys.stdout, "\r\n")
 
 
+def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:
+    """Return the patient, the visit and the side of a row, as cells."""
+    files = row.files
+    return (files.patient or "–", files.visit.name if files.visit else "–", files.side or "–")
+
+
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:
     """Print the cases of a data set as a table, and where the user's masks are."""
     data_set = opened.data_set
-    heads = ("case", "phases", "reference", "predictions", "refined", "status")
+    layout = data_set.layout or data_set.kind
+    has_visits = any(row.files.visit or row.files.side for row in rows)
+    exam = ("patient", "visit", "side") if has_visits else ()
+    heads = ("case", *exam, "phases", "reference", "predictions", "refined", "status")
     cells = (
         (
             row.case_id,
+            *(_describe_exam(row) if has_visits else ()),
             str(row.n_phases),
             "yes" if row.has_reference else "–",
             ", ".join(row.predictions) or "–",
@@ -168,5 +178,5 @@ def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None
         )
         for row in rows
     )
-    print_table(f"{data_set.name}: {len(rows)} case(s), layout {data_set.kind}", heads, cells)
+    print_table(f"{data_set.name}: {len(rows)} case(s), layout {layout}", heads, cells)
     print(f"Workspace: {opened.workspace.root} ({opened.workspace_why})")

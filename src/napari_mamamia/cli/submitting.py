@@ -15,6 +15,7 @@ from napari_mamamia.cli.options import (
     CudaOnProcessorOption,
     DataSetArgument,
     IsolationOption,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     PythonOption,
@@ -79,6 +80,7 @@ def run_submission(
     as_root: AsRootOption = False,
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
@@ -100,7 +102,7 @@ def run_submission(
         cuda_on_processor=cuda_on_processor,
     )
     existing = existing_policy(resume, overwrite)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
     _print_submission(run(job), out, settings)
 

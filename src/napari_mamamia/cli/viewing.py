@@ -13,6 +13,7 @@ from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -61,14 +62,31 @@ def demo(
 def cases(
     data_set: DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that is known of each case as JSON.")
+    ] = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
+    keep_layout: Annotated[
+        bool,
+        typer.Option(
+            "--keep-layout",
+            help="With --layout: describe the data set so from now on, in DATASET.layout.toml "
+            "beside it.",
+        ),
+    ] = False,
 ) -> None:
     """List the cases of a data set, what each has and what is wrong."""
     from napari_mamamia.services.case.data_set import case_rows
+    from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
 
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     rows = case_rows(opened)
-    if as_csv:
+    if keep_layout:
+        print(f"Layout: {keep_layout_of(data_set, layout)}", file=sys.stderr)
+    if as_json:
+        print(describe_data_set(opened))
+    elif as_csv:
         print_case_csv(rows)
     else:
         print_case_table(rows, opened)
@@ -156,7 +174,7 @@ def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
     """Return what the window is told of a data set."""
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 
     layout = find_data_set(data_set)

@@ -67,6 +67,10 @@ class FormatError(MamamiaError, ValueError):
     """A file or folder does not have the format of its name, or is damaged."""
 
 
+class LayoutChoiceError(FormatError):
+    """Several layouts fit a folder; the remedies name them."""
+
+
 class MissingColumnsError(FormatError):
     """A table lacks columns, or values in them.
 

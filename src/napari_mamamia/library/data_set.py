@@ -32,6 +32,7 @@ def open_data_set(
     *,
     workspace: PathLike | None = None,
     columns: PathLike | Mapping[str, str | None] | None = None,
+    layout: PathLike = "",
     progress: bool = True,
 ) -> "DataSet":
     """Return the data set in a folder: its cases, its clinical table, your workspace for it.
@@ -50,6 +51,9 @@ def open_data_set(
         Which column of the clinical table is which field, such as ``{"age": "age at exam",
         "breast_density": None}`` (None: the table has none), or a JSON file of that. Without it
         columns are found by their usual names.
+    layout
+        The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; without
+        it the layout is found.
     progress
         Whether a bar shows how far it is.
 
@@ -76,7 +80,8 @@ def open_data_set(
     """
     root = None if workspace is None else path_of(workspace, "workspace")
     place, choice = path_of(path, "a data set"), columns_of(columns)
-    return DataSet(drive(partial(opening, place, root, choice), progress))
+    named = str(path_of(layout, "a layout")) if layout else ""
+    return DataSet(drive(partial(opening, place, root, choice, layout=named), progress))
 
 
 class DataSet:
@@ -86,7 +91,7 @@ class DataSet:
         self._opened = opened
 
     def __repr__(self) -> str:
-        layout, root = self._opened.data_set.kind, self.root
+        layout, root = self.layout, self.root
         return f"DataSet({len(self)} cases, layout {layout}, {str(root)!r})"
 
     def _repr_html_(self) -> str:
@@ -107,7 +112,8 @@ class DataSet:
     @property
     def layout(self) -> str:
         """The folder convention that was recognised, such as "MAMA-MIA"."""
-        return str(self._opened.data_set.kind)
+        data_set = self._opened.data_set
+        return data_set.layout or str(data_set.kind)
 
     @property
     def root(self) -> Path:

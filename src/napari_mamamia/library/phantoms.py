@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from napari_mamamia.core.errors import ArgumentError, SaveConflictError
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.writer import write_study
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, named, path_of
 from napari_mamamia.library.data_set import DataSet, open_data_set

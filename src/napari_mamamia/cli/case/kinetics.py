@@ -14,6 +14,7 @@ from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
     LabelOption,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -198,6 +199,7 @@ def kinetics(
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -227,7 +229,7 @@ def kinetics(
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
         return

@@ -11,6 +11,7 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -56,6 +57,7 @@ def register(
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -66,7 +68,7 @@ def register(
     method = RegistrationSettings(transform, to, interpolation=interpolation)
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     job = partial(
         register_data_set,
         opened,

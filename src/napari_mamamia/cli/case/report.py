@@ -12,6 +12,7 @@ from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
     LabelOption,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     existing_policy,
@@ -68,6 +69,7 @@ def report(
         ),
     ] = False,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv."""
@@ -83,7 +85,7 @@ def report(
     if pdf:
         require_qt()
     existing = existing_policy(False, overwrite)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     n_cases = len(case or opened.data_set.cases)
     choice = DicomChoice(study, identified, made_by, n_cases) if dicom else None
     job = partial(

@@ -9,6 +9,7 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     existing_policy,
@@ -21,12 +22,13 @@ def straighten(
     out: OutOption,
     case: CaseOption = None,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy cases with sheared axes onto grids at right angles: write a new data set OUT."""
     from napari_mamamia.services.export.straighten import straighten_data_set
 
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     existing = existing_policy(False, overwrite)
     summary = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
     for one in summary.cases:

@@ -13,6 +13,7 @@ from napari_mamamia.cli.options import (
     ColumnsOption,
     DataSetArgument,
     LabelOption,
+    LayoutOption,
     OutOption,
     OverwriteOption,
     ResumeOption,
@@ -170,6 +171,7 @@ def perfusion(
     scheduler: SchedulerOption = "",
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
+    layout: LayoutOption = "",
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -211,7 +213,7 @@ def perfusion(
         raise typer.BadParameter(str(error)) from error
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns)
+    opened = open_at(data_set, columns, layout)
     job = partial(
         perfusion_of_data_set,
         opened,

@@ -1,12 +1,15 @@
 """Where a case's files are: records that layouts find and readers open. No file is touched here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+
+_NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class LayoutKind(StrEnum):
@@ -17,6 +20,8 @@ class LayoutKind(StrEnum):
     CASE_FOLDER = "folder of one case"
     SINGLE_FILE = "single file"
     DICOM = "DICOM folder"
+    PATTERN = "layout file"
+    """Described by patterns of paths (`io.layouts`); `DataSet.layout` names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,30 @@ class PhaseSource:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedMask:
+    """A mask of a case by its name in the data set.
+
+    `label` is the value that counts, None for every value above 0. `region` is what it outlines.
+    """
+
+    name: str
+    path: Path
+    label: int | None = None
+    region: str = "tumour"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """When a patient was examined: as the data set writes it, and its number in time from 0.
+
+    `index` is None where nothing tells the order of a patient's visits.
+    """
+
+    name: str
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaseFiles:
     """What a data set holds of one case.
 
@@ -43,7 +72,12 @@ class CaseFiles:
     the case cannot be opened as it is, such as "phase 1 is missing". `hides_box` says that the
     breast box of `info`, which tells the side of the lesion, is not to be used. `warnings` are
     sentences on what was assumed when the phases were found, such as in DICOM, and on files
-    that carry the case's name and are not used.
+    that carry the case's name and are not used. `patient`, `visit` and `side` are "" or None where
+    the layout does not tell them. `masks` are all masks by name, `columns` the case's row of the
+    layout's table. `source` is a folder of a DICOM study or a scene of 3D Slicer, whose
+    phases are found when the case is opened (`io.layouts.complete`).
+    `person` names the person where a table says that two patients are one; `split` is the part of
+    the data set that the case is in.
     """
 
     case_id: str
@@ -54,6 +88,14 @@ class CaseFiles:
     problems: tuple[str, ...] = ()
     hides_box: bool = False
     warnings: tuple[str, ...] = ()
+    patient: str = ""
+    visit: Visit | None = None
+    side: str = ""
+    masks: tuple[NamedMask, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=lambda: _NO_COLUMNS)
+    source: Path | None = None
+    person: str = ""
+    split: str = ""
 
     @property
     def is_series(self) -> bool:
@@ -65,13 +107,22 @@ class CaseFiles:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A folder (or file) of cases that follows one layout. It is only ever read."""
+    """A folder (or file) of cases that follows one layout. It is only ever read.
+
+    `layout` names the layout file where `kind` is PATTERN. `others` are files that are no phase,
+    with their role; `leftover` matched nothing; `refused` cannot be read as images, and why.
+    """
 
     root: Path
     kind: LayoutKind
     cases: tuple[CaseFiles, ...]
     clinical: Path | None = None
     splits: Path | None = None
+    layout: str = ""
+    others: tuple[tuple[Path, str], ...] = ()
+    leftover: tuple[Path, ...] = ()
+    refused: tuple[tuple[Path, str], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -93,14 +93,16 @@ def _parse_header(path: Path, fields: Mapping[str, str]) -> VolumeHeader:
     sizes = [int(n) if n.is_integer() else 0 for n in _numbers(path, fields, ("DimSize",))]
     while len(sizes) > 3 and sizes[-1] == 1:
         sizes.pop()
-    if len(sizes) not in (3, 4) or min(sizes) < 1:
-        raise refusal(path, "a 3-D or 4-D volume", f"its DimSize is {sizes} (x, y, z)", _CONVERT)
+    if len(sizes) not in (2, 3, 4) or min(sizes) < 1:
+        raise refusal(path, "a 2-D to 4-D image", f"its DimSize is {sizes} (x, y, z)", _CONVERT)
+    is_flat = len(sizes) == 2
+    sizes += [1] * is_flat
     _require_plain(path, fields)
     kind = fields.get("elementtype", "").upper()
     if kind not in _TYPES:
         raise refusal(path, "voxels that are numbers", f"its ElementType is {kind!r}", _CONVERT)
     x, y, z, *more = sizes
-    grid, warnings = _read_grid(path, fields, (z, y, x))
+    grid, warnings = _read_grid(path, fields, (z, y, x), is_flat=is_flat)
     order = ">" if _is_big_endian(path, fields) else "<"
     name = fields[_DATA]
     voxels = None if name.lower() == _LOCAL else find_voxel_file(path, name, "ElementDataFile")
@@ -130,18 +132,22 @@ def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
 
 
 def _read_grid(
-    path: Path, fields: Mapping[str, str], shape: tuple[int, int, int]
+    path: Path, fields: Mapping[str, str], shape: tuple[int, int, int], *, is_flat: bool
 ) -> tuple[Grid, tuple[str, ...]]:
     """Return the grid, whose matrix has a row for each axis in LPS, and what is unusual about it.
 
-    AnatomicalOrientation places nothing: ITK writes it and never reads it.
+    AnatomicalOrientation places nothing: ITK writes it and never reads it. A flat image is one
+    slice of 1 mm.
     """
-    spacing = np.array(_numbers(path, fields, _SPACINGS)[:3])
+    spacing = np.array([*_numbers(path, fields, _SPACINGS), *[1.0] * is_flat][:3])
     directions = _numbers(path, fields, _DIRECTIONS, optional=True)
     n = round(len(directions) ** 0.5)
     rows = np.array(directions).reshape(n, n)[:3, :3] if n * n == len(directions) else None
     rows = np.eye(3) if not directions else rows
-    origin = np.array((_numbers(path, fields, _ORIGINS, optional=True) or [0.0] * 3)[:3])
+    if is_flat and rows is not None and rows.shape == (2, 2):
+        rows = np.block([[rows, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
+    numbers = _numbers(path, fields, _ORIGINS, optional=True) or [0.0] * 3
+    origin = np.array([*numbers, *[0.0] * is_flat][:3])
     if rows is None or rows.shape != (3, 3) or not len(spacing) == len(origin) == 3:
         came = f"{len(spacing)}, {len(directions)} and {len(origin)} numbers came"
         raise refusal(path, "spacing, directions and place of three axes", came, _CONVERT)
@@ -154,6 +160,8 @@ def _read_grid(
         remedy = "export it again from the scanner's data"
         raise refusal(path, "an affine that spans space", str(error), remedy) from error
     warnings = []
+    if is_flat:
+        warnings.append(f"{path.name}: a 2-D image, taken as one slice of 1 mm: no volume in ml")
     letters = fields.get("anatomicalorientation", "???").upper()
     if "?" not in letters and letters.translate(_FROM) != grid.orientation:
         warnings.append(

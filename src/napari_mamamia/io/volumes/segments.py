@@ -108,6 +108,24 @@ def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHe
     return header, labels
 
 
+@reads("a segmentation of 3D Slicer", "save it as a segmentation again")
+def read_segment_names(path: Path) -> list[tuple[int, str]]:
+    """Return the label value and the name of each segment of a ``.seg.nrrd``, from its header.
+
+    Raises
+    ------
+    FormatError
+        If the header cannot be read.
+    """
+    texts = read_nrrd_pairs(path, "Segment")
+    names = []
+    for key, name in texts.items():
+        digits, _, rest = key.removeprefix("Segment").partition("_")
+        if rest == "Name" and digits.isdecimal():
+            names.append((_whole(texts.get(f"Segment{digits}_LabelValue"), 1), name))
+    return sorted(names)
+
+
 def _find_segments(texts: dict[str, str], layers: NDArray[Any]) -> list[NamedSegment]:
     numbers = sorted(
         int(digits)

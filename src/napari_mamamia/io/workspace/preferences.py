@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
-from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import can_write_in
@@ -17,6 +16,7 @@ from napari_mamamia.io.files.record_codec import Layout, RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.io.files.user_folders import documents_folder, preferences_path
+from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.volumes.formats import file_stem
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
 from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, require_own
 from napari_mamamia.io.workspace.preferences import absolute, load_preferences
@@ -100,6 +100,7 @@ def open_data_set(
     blinding: Blinding = NOT_BLIND,
     reader: str | None = None,
     names: Mapping[str, str] | None = None,
+    layout: str = "",
 ) -> OpenDataSet:
     """List the data set at `path` and read its clinical table.
 
@@ -109,6 +110,7 @@ def open_data_set(
     half-written in it is removed. What `blinding` hides from `reader` is not part of what is
     returned: whoever goes by it cannot show it. With `names` its cases are those that are there,
     each called by what stands beside its id; where the site is hidden the table tells times alone.
+    `layout` is the name of a layout or a file that describes one; without it it is found.
 
     Raises
     ------
@@ -118,7 +120,7 @@ def open_data_set(
         If no known layout is found at `path`, or `columns` do not fit its clinical table.
     """
     report_progress(0, 2, "Listing cases")
-    data_set = find_data_set(path)
+    data_set = find_data_set(path, layout)
     report_progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set, columns)
     if blinding.hides(Hidden.CLINICAL) or blinding.hides(Hidden.SITE):
@@ -133,7 +135,12 @@ def open_data_set(
     workspace.note_data_set()
     report_progress(2, 2, f"{len(data_set.cases)} cases")
     notes = () if cohort is None else cohort.notes
-    warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
+    warnings = (
+        *data_set.warnings,
+        *place.warnings,
+        *warnings,
+        *_without_row(data_set, cohort),
+    )
     shown = _hide_masks(data_set, blinding)
     people = workspace.people()
     return OpenDataSet(shown, workspace, cohort, warnings, place.why, notes, people)

@@ -27,7 +27,6 @@ from napari_mamamia.io.challenge.challenge_file import (
 )
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
 from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
 from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
@@ -36,6 +35,7 @@ from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED

@@ -9,9 +9,9 @@ from typing import Final
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.imported_case import existing_case
-from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
+from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.services.dicom.finding import FoundStudy, require_id, tells_the_patient
 
 _OWN_FOLDER: Final = "mamamia-cases"

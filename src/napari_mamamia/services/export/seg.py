@@ -15,7 +15,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, software_version
 from napari_mamamia.io.data_set.bundle import BundleFile, Manifest
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import user_secret
@@ -24,6 +23,7 @@ from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.exam.selectors import Selection, named_series, read_selectors
 from napari_mamamia.io.exam.study import imported_study
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind, PhaseSource
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.seg.codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation

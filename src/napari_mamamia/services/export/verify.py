@@ -9,11 +9,11 @@ from napari_mamamia.core.errors import FormatError, MamamiaError, MissingExtraEr
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.bundle import BundleFile, Manifest, bundle_names, read_manifest
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_phase_header
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.export.format_spec import FormatSpec
 from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of

@@ -8,7 +8,7 @@ from typing import Any
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import gc_frozen, paced
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.place import find_workspace
 from napari_mamamia.io.workspace.preferences import load_preferences
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path

@@ -16,7 +16,6 @@ from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
 from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import (
     NONFINITE_AS_ZERO,
     files_of_volume,
@@ -25,6 +24,7 @@ from napari_mamamia.io.data_set.volumes import (
 )
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import (
     AFFINE_DIFFERS,

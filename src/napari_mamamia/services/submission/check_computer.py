@@ -23,9 +23,9 @@ from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import free_memory_bytes, is_root, total_memory_bytes
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter

@@ -3,9 +3,9 @@
 from typing import Any, Self
 
 from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
+from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
 from napari_mamamia.io.workspace.protocol import read_protocol
 from napari_mamamia.io.workspace.workspace import file_name

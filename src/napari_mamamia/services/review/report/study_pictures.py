@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.replay import ReviewState

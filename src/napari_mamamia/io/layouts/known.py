@@ -1,0 +1,152 @@
+"""The layouts that are known: those in the package, and those that other packages add."""
+
+import re
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
+from napari_mamamia.core.names import name_some
+from napari_mamamia.io.layouts.case_list import match_list
+from napari_mamamia.io.layouts.layout import Layout, parse_layouts, read_layouts
+from napari_mamamia.io.layouts.matching import Matches, match_tree
+from napari_mamamia.io.layouts.tree import Tree
+
+GROUP: Final = "napari_mamamia.layouts"
+"""Entry points of other packages: each is TOML text, or a function that returns it."""
+_NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
+_SAMPLE: Final = 400
+
+
+@cache
+def list_layouts() -> tuple[Layout, ...]:
+    """Return the layouts of the package and of installed plug-ins, in order of their search.
+
+    Raises
+    ------
+    FormatError
+        If a plug-in's layout cannot be read, or takes a name that is taken.
+    """
+    text = files("napari_mamamia.io.layouts").joinpath("known.toml").read_text("utf-8")
+    layouts = list(parse_layouts(text, "known.toml"))
+    for entry in entry_points(group=GROUP):
+        source = entry.load()
+        added = parse_layouts(source() if callable(source) else source, f"plug-in {entry.name}")
+        names = {layout.name for layout in layouts}
+        taken = [layout.name for layout in added if layout.name in names]
+        if taken:
+            raise FormatError(
+                f"expected new names in the layouts of plug-in {entry.name}, but {taken[0]} is "
+                "taken: rename it"
+            )
+        layouts += added
+    return tuple(layouts)
+
+
+def find_layout(name_or_path: str) -> tuple[Layout, ...]:
+    """Return the layout of a name, or the layouts in a TOML file.
+
+    Raises
+    ------
+    FormatError
+        If there is no such layout, or the file cannot be read.
+    """
+    by_name = {layout.name: layout for layout in list_layouts()}
+    if name_or_path in by_name:
+        return (by_name[name_or_path],)
+    path = Path(name_or_path)
+    if path.suffix.lower() == ".toml" or path.is_file():
+        return read_layouts(path)
+    raise FormatError(
+        f"expected a layout or a .toml file that describes one, but found {name_or_path!r}: known "
+        f"are {', '.join(sorted(by_name))}"
+    )
+
+
+def read_own_layout(path: Path) -> tuple[Layout, ...]:
+    """Return the layouts of a data set's own file: ``layout = "NAME"``, or described in full.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or names no known layout.
+    """
+    named = _NAMED.fullmatch(path.read_text("utf-8-sig").strip()) if path.is_file() else None
+    return find_layout(named[1]) if named else read_layouts(path)
+
+
+def layout_text(name_or_path: str) -> str:
+    """Return the text that keeps a layout in a data set's own file.
+
+    Raises
+    ------
+    FormatError
+        If there is no such layout, or the file cannot be read.
+    """
+    find_layout(name_or_path)
+    path = Path(name_or_path)
+    is_file = path.suffix.lower() == ".toml"
+    return path.read_text("utf-8-sig") if is_file else f'layout = "{name_or_path}"\n'
+
+
+def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
+    """Return what the only fitting layout matches in a folder, None where no layout fits.
+
+    A layout fits better than another where it has a place for all files that the other has a place
+    for, and for more; of two that explain the same files the one whose patterns say more.
+
+    Raises
+    ------
+    LayoutChoiceError
+        If several layouts fit and none fits better; its remedies name them.
+    """
+    candidates = [
+        matches
+        for layout in layouts
+        if _fits_sample(layout, tree) and (matches := _match(layout, tree)).exams
+    ]
+    best = [
+        matches
+        for matches in candidates
+        if not any(_is_better(other, matches) for other in candidates if other is not matches)
+    ]
+    if len(best) > 1:
+        names = [matches.layout.name for matches in best]
+        raise LayoutChoiceError(
+            f"expected one layout in {tree.root}, but {name_some(names)} fit: "
+            + "; ".join(_describe(matches) for matches in best)
+            + ". Say which one is meant",
+            remedies=tuple(Remedy("layout", (name,)) for name in names),
+        )
+    return best[0] if best else None
+
+
+def _fits_sample(layout: Layout, tree: Tree) -> bool:
+    """Whether a layout may fit: it matches one of a few hundred paths spread over all."""
+    if len(tree.files) <= _SAMPLE:
+        return True
+    step = len(tree.files) // _SAMPLE
+    sample = Tree(tree.root, tree.files[::step])
+    return layout.case_list is not None or bool(match_tree(layout, sample).exams)
+
+
+def _match(layout: Layout, tree: Tree) -> Matches:
+    return match_tree(layout, tree) if layout.images else match_list(layout, tree)
+
+
+def _is_better(matches: Matches, other: Matches) -> bool:
+    if matches.explained != other.explained:
+        return matches.explained > other.explained
+    return _count_literals(matches.layout) > _count_literals(other.layout)
+
+
+def _count_literals(layout: Layout) -> int:
+    """Count the letters that the patterns of a layout's images ask for, at least."""
+    return min((rule.pattern.n_literals for rule in layout.images), default=0)
+
+
+def _describe(matches: Matches) -> str:
+    phases = sum(len(exam.phases) for exam in matches.exams.values())
+    return f"{matches.layout.name} gives {len(matches.exams)} exams with {phases} phases"

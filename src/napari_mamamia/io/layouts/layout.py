@@ -1,0 +1,416 @@
+"""`Layout`: how one kind of data set lies on disk, read from a few lines of TOML.
+
+The form is described in docs/howto/open_data.md; the layouts that come with the program are in
+``known.toml``.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import name_some
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.layouts.pattern import PathPattern
+
+T = TypeVar("T")
+
+_MOST_BYTES: Final = 1 << 20
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+class ImageKind(StrEnum):
+    """What one matched path of a phase is."""
+
+    VOLUME = "volume"
+    """One file, one phase."""
+    FRAMES = "frames"
+    """One 4-D file, whose fourth axis is the phases."""
+    DICOM = "dicom"
+    """A folder of DICOM files; its headers give phases and times."""
+    SCENE = "scene"
+    """A scene of 3D Slicer (.mrb), a zip; its names give the phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRule:
+    """Which paths are phases.
+
+    `phase` is set where the path has no number of it, `first` is the number of the first phase.
+    A folder of DICOM files counts where a folder in it matches `holds`.
+    """
+
+    pattern: PathPattern
+    kind: ImageKind = ImageKind.VOLUME
+    phase: int | None = None
+    first: int = 0
+    holds: PathPattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaskRule:
+    """Which paths are masks.
+
+    `label` is the value that counts, None for every value above 0; `region` is what the mask
+    outlines where that is not the tumour; `is_reference` says that an expert drew it.
+    """
+
+    pattern: PathPattern
+    name: str = ""
+    label: int | None = None
+    region: str = "tumour"
+    is_reference: bool = False
+    kind: ImageKind = ImageKind.VOLUME
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRule:
+    """Which paths are known not to be phases: subtractions, T2 and the like."""
+
+    pattern: PathPattern
+    role: str
+    kind: ImageKind = ImageKind.VOLUME
+
+
+@dataclass(frozen=True, slots=True)
+class TableRule:
+    """Which table has a row for each case: where, by which column, and what it says.
+
+    `id_template` makes the value of the key column from a path's fields. `columns` are kept as they
+    are. `times` names the column of acquisition times, `spacing` the columns of mm along z, y, x.
+    """
+
+    pattern: PathPattern
+    key: str
+    id_template: str = "{patient}"
+    times: str = ""
+    spacing: tuple[str, ...] = ()
+    person: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """A JSON file that lists cases: under which keys, and the keys of image, mask and split."""
+
+    pattern: PathPattern
+    items: tuple[str, ...]
+    image: str
+    mask: str
+    id_pattern: PathPattern
+    split: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRule:
+    """A file that says which cases are for training and which for testing."""
+
+    pattern: PathPattern
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one kind of data set lies on disk.
+
+    Attributes
+    ----------
+    name
+        In lower case, without blanks; what ``layout=`` takes.
+    title
+        As people call it.
+    case_template
+        What makes a case id of the fields; "" joins patient, visit and side with ``_``.
+    rename
+        Of a field: the text that is replaced, and by what.
+    sidecar
+        The key of the JSON beside each image that has its time, "" where there is none.
+    visit_order
+        A table of a patient's visits in their order, None where the visits' names have one.
+    axes
+        The order of a file's axes, fastest last, where files keep no affine; "" where they do.
+    notes
+        What a user is told of every data set of this layout.
+    refused
+        Pattern of files that cannot be read as images, and why.
+    names
+        A JSON file of grand-challenge jobs that has the names of cases.
+    channel_names
+        A JSON file of nnU-Net that says what each channel is.
+    manifest
+        A table of what was downloaded, one row for each series.
+    ignored
+        Files that are passed over without a word, such as copies.
+    words
+        What words in paths stand for, such as L for left.
+    """
+
+    name: str
+    title: str
+    images: tuple[ImageRule, ...] = ()
+    masks: tuple[MaskRule, ...] = ()
+    others: tuple[OtherRule, ...] = ()
+    table: TableRule | None = None
+    case_list: ListRule | None = None
+    splits: tuple[SplitRule, ...] = ()
+    case_template: str = ""
+    rename: tuple[tuple[str, str, str], ...] = ()
+    sidecar: str = ""
+    visit_order: PathPattern | None = None
+    axes: str = ""
+    notes: tuple[str, ...] = ()
+    refused: tuple[tuple[PathPattern, str], ...] = ()
+    names: PathPattern | None = None
+    channel_names: PathPattern | None = None
+    manifest: PathPattern | None = None
+    ignored: tuple[PathPattern, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the fields that any image pattern has."""
+        return frozenset(name for rule in self.images for name in rule.pattern.kinds)
+
+
+@reads("a layout file", "see the form in the documentation (Open your data set)")
+def read_layouts(path: Path) -> tuple[Layout, ...]:
+    """Return the layouts of a TOML file, one for each table.
+
+    Parameters
+    ----------
+    path
+        A text file; each top-level table is a layout by its name.
+
+    Raises
+    ------
+    FormatError
+        If it is no TOML, has a key that no layout has, or a pattern that cannot be understood.
+    """
+    with open_plain(path) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise FormatError(f"expected a layout file of at most 1 MB at {path}, but it is larger")
+    return parse_layouts(content.decode("utf-8-sig"), str(path))
+
+
+def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:
+    """Return the layouts of TOML text; `source` names it in errors.
+
+    Raises
+    ------
+    FormatError
+        As `read_layouts`.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"expected TOML in {source}, but {error}") from error
+    if not tables or not all(isinstance(table, dict) for table in tables.values()):
+        raise FormatError(
+            f"expected one table [name] or more in {source}, each with image = [...], but found "
+            f"{name_some(list(tables)) or 'nothing'}"
+        )
+    layouts = []
+    for name, table in tables.items():
+        try:
+            layouts.append(_parse_layout(name, table))
+        except ValueError as error:
+            raise FormatError(f"layout [{name}] in {source}: {error}") from error
+    return tuple(layouts)
+
+
+def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"expected a name of lower-case letters, digits, _ and -, but found {name!r}"
+        )
+    settings = _Settings(table, "")
+    layout = Layout(
+        name,
+        settings.text("title", name),
+        settings.each("image", _parse_image),
+        settings.each("mask", _parse_mask),
+        settings.each("other", _parse_other),
+        settings.one("table", _parse_table),
+        settings.one("list", _parse_list),
+        settings.each("split", _parse_split),
+        settings.text("case"),
+        _parse_renames(settings.take("rename", dict, {})),
+        settings.one("times", lambda times: times.text("sidecar")) or "",
+        settings.one("visits", lambda visits: visits.pattern("order")),
+        settings.one("geometry", lambda geometry: geometry.text("axes")) or "",
+        tuple(settings.texts("notes")),
+        settings.each("refuse", lambda rule: (rule.pattern("path"), rule.text("why"))),
+        settings.one("names", lambda names: names.pattern("path")),
+        settings.one("channel_names", lambda names: names.pattern("path")),
+        settings.one("manifest", lambda manifest: manifest.pattern("path")),
+        tuple(map(PathPattern, settings.texts("ignore"))),
+        _parse_words(settings.take("words", dict, {})),
+    )
+    settings.require_known()
+    if not layout.images and layout.case_list is None:
+        raise ValueError("expected image = [{path = ...}] or list = {path = ...}, found neither")
+    if layout.axes and layout.axes != "zyx":
+        raise ValueError(f'expected geometry.axes = "zyx", but found {layout.axes!r}')
+    return layout
+
+
+class _Settings:
+    """One TOML table, whose keys are taken out by name and kind."""
+
+    def __init__(self, table: Mapping[str, Any], where: str) -> None:
+        self._table = dict(table)
+        self._known: list[str] = []
+        self._where = where
+
+    def take(self, key: str, kind: type, default: Any) -> Any:
+        """Return the value of a key; raise `ValueError` where it is of another kind."""
+        self._known.append(key)
+        value = self._table.pop(key, default)
+        if value is not default and (
+            not isinstance(value, kind) or (kind is int and isinstance(value, bool))
+        ):
+            expected = {str: "text", int: "a whole number", list: "a list", dict: "a table"}
+            raise ValueError(
+                f"expected {expected.get(kind, kind.__name__)} for {self._where}{key}, but found "
+                f"{value!r}"
+            )
+        return value
+
+    def text(self, key: str, default: str = "") -> str:
+        return str(self.take(key, str, default))
+
+    def texts(self, key: str) -> list[str]:
+        values = self.take(key, list, [])
+        if not all(isinstance(value, str) for value in values):
+            raise ValueError(f"expected texts in {self._where}{key}, but found {values!r}")
+        return list(values)
+
+    def flag(self, key: str) -> bool:
+        return bool(self.take(key, bool, False))
+
+    def pattern(self, key: str) -> PathPattern:
+        text = self.text(key)
+        if not text or text.startswith("/") or ".." in text.split("/"):
+            raise ValueError(
+                f"expected a path below the data set's root for {self._where}{key}, but found "
+                f"{text!r}"
+            )
+        return PathPattern(text)
+
+    def one(self, key: str, parse: Callable[["_Settings"], T]) -> T | None:
+        table = self.take(key, dict, None)
+        return None if table is None else self._parse(f"{key}.", table, parse)
+
+    def each(self, key: str, parse: Callable[["_Settings"], T]) -> tuple[T, ...]:
+        tables = self.take(key, list, [])
+        if not all(isinstance(table, dict) for table in tables):
+            raise ValueError(f"expected {key} = [{{path = ...}}, ...], but found {tables!r}")
+        return tuple(
+            self._parse(f"{key}[{index}].", table, parse) for index, table in enumerate(tables)
+        )
+
+    def _parse(self, where: str, table: Mapping[str, Any], parse: Callable[["_Settings"], T]) -> T:
+        inner = _Settings(table, f"{self._where}{where}")
+        value = parse(inner)
+        inner.require_known()
+        return value
+
+    def require_known(self) -> None:
+        """Raise `ValueError` where a key is left that nobody asked for."""
+        if self._table:
+            raise ValueError(
+                f"expected {self._where or 'the keys '}{', '.join(sorted(self._known))}, but found "
+                f"{', '.join(sorted(self._table))}"
+            )
+
+
+def _parse_kind(settings: _Settings) -> ImageKind:
+    kind = settings.text("kind", ImageKind.VOLUME)
+    frames = settings.flag("frames")
+    if kind not in tuple(ImageKind):
+        raise ValueError(f"expected kind = {' or '.join(ImageKind)}, but found {kind!r}")
+    return ImageKind.FRAMES if frames else ImageKind(kind)
+
+
+def _parse_image(settings: _Settings) -> ImageRule:
+    rule = ImageRule(
+        settings.pattern("path"),
+        _parse_kind(settings),
+        settings.take("phase", int, None),
+        settings.take("first", int, 0),
+        PathPattern(holds) if (holds := settings.text("holds")) else None,
+    )
+    has_order = rule.phase is not None or {"phase", "time"} & rule.pattern.kinds.keys()
+    if rule.kind is ImageKind.VOLUME and not has_order:
+        raise ValueError(
+            f"expected {{phase:n}} or {{time:x}} in {rule.pattern.text!r}, or phase = a number"
+        )
+    return rule
+
+
+def _parse_mask(settings: _Settings) -> MaskRule:
+    rule = MaskRule(
+        settings.pattern("path"),
+        settings.text("name"),
+        settings.take("label", int, None),
+        settings.text("what", "tumour"),
+        settings.flag("reference"),
+        _parse_kind(settings),
+    )
+    is_segments = rule.pattern.text.endswith(".seg.nrrd")
+    if not rule.name and "name" not in rule.pattern.kinds and not is_segments:
+        raise ValueError(f"expected name = ... or {{name}} in the mask {rule.pattern.text!r}")
+    return rule
+
+
+def _parse_other(settings: _Settings) -> OtherRule:
+    return OtherRule(settings.pattern("path"), settings.text("role"), _parse_kind(settings))
+
+
+def _parse_table(settings: _Settings) -> TableRule:
+    return TableRule(
+        settings.pattern("path"),
+        settings.text("key"),
+        settings.text("id", "{patient}"),
+        settings.text("times"),
+        tuple(settings.texts("spacing")),
+        settings.text("person"),
+    )
+
+
+def _parse_list(settings: _Settings) -> ListRule:
+    return ListRule(
+        settings.pattern("path"),
+        tuple(settings.texts("items")),
+        settings.text("image", "image"),
+        settings.text("mask", "label"),
+        settings.pattern("id"),
+        settings.text("split"),
+    )
+
+
+def _parse_split(settings: _Settings) -> SplitRule:
+    return SplitRule(settings.pattern("path"), settings.text("name"))
+
+
+def _parse_renames(table: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    renames = []
+    for name, pair in table.items():
+        if not (isinstance(pair, list) and len(pair) == 2 and all(map(_is_text, pair))):
+            raise ValueError(f'expected rename.{name} = ["old", "new"], but found {pair!r}')
+        renames.append((name, pair[0], pair[1]))
+    return tuple(renames)
+
+
+def _parse_words(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    if not all(map(_is_text, table.values())):
+        raise ValueError(f'expected words = {{L = "left"}}, but found {table!r}')
+    return tuple(table.items())
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

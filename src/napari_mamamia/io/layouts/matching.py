@@ -1,0 +1,286 @@
+"""A layout and the paths of a folder -> which path is which phase and mask of which exam.
+
+Names alone decide: no file is opened here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from napari_mamamia.io.layouts.layout import (
+    ImageKind,
+    ImageRule,
+    Layout,
+    MaskRule,
+    OtherRule,
+)
+from napari_mamamia.io.layouts.pattern import PathPattern, SortKey, is_volume_path
+from napari_mamamia.io.layouts.tree import Tree
+from napari_mamamia.io.volumes.formats import file_stem
+
+_IDENTITY: Final = ("patient", "visit", "side", "study")
+
+
+@dataclass(frozen=True, slots=True)
+class ExamKey:
+    """One side of one exam of one patient, in lower case; "" where the layout does not tell."""
+
+    patient: str = ""
+    visit: str = ""
+    side: str = ""
+    study: str = ""
+
+    def fits(self, other: "ExamKey") -> bool:
+        """Whether a file of this key may belong to an exam: what the file tells is the same."""
+        pairs = zip(self, other, strict=True)
+        return all(mine in ("", theirs) for mine, theirs in pairs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.patient, self.visit, self.side, self.study))
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePath:
+    """A path of one phase, or of all: its order, and its time in seconds where its name has one."""
+
+    path: str
+    kind: ImageKind
+    order: float
+    time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPath:
+    """A path of a mask, its rule, its name, and the exam that it names."""
+
+    path: str
+    rule: MaskRule
+    name: str
+    key: ExamKey
+
+
+@dataclass(slots=True)
+class ExamPaths:
+    """The paths of one exam, with the fields as they are written."""
+
+    fields: dict[str, str]
+    pattern: PathPattern
+    first: int
+    phases: list[PhasePath] = field(default_factory=list)
+    masks: list[MaskPath] = field(default_factory=list)
+
+    def visit_key(self) -> SortKey:
+        """Return what the visits of a patient are ordered by."""
+        return self.pattern.sort_key("visit", self.fields.get("visit", ""))
+
+
+@dataclass(slots=True)
+class Matches:
+    """What a layout makes of the paths of a folder.
+
+    Attributes
+    ----------
+    exams
+        By key.
+    others
+        Paths that are known to be no phase, by role.
+    leftover
+        Volume files that matched nothing.
+    lost_masks
+        Masks that belong to no exam, or to several.
+    refused
+        Paths that cannot be read as images, with the reason.
+    explained
+        The paths that the layout has a place for.
+    unordered
+        Patients whose files have names that do not say which phase they are.
+    """
+
+    layout: Layout
+    exams: dict[ExamKey, ExamPaths] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    leftover: list[str] = field(default_factory=list)
+    lost_masks: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    explained: set[str] = field(default_factory=set)
+    unordered: list[str] = field(default_factory=list)
+
+
+def match_tree(layout: Layout, tree: Tree) -> Matches:
+    """Return which paths of a folder are phases and masks of which exam, by a layout."""
+    matches = Matches(layout)
+    masks: list[MaskPath] = []
+    inside_dicom = _match_folders(matches, masks, tree) if _has_folders(layout) else set()
+    for path in tree.files:
+        if inside_dicom and any(_parents(path, inside_dicom)):
+            matches.explained.add(path)
+        else:
+            _match_file(matches, masks, path)
+    _give_masks(matches, masks)
+    return matches
+
+
+def make_key(layout: Layout, fields: Mapping[str, str]) -> ExamKey:
+    """Return the key of the exam that a path's fields name."""
+    values = (rename_field(layout, name, fields.get(name, "") or "") for name in _IDENTITY)
+    return ExamKey(*(value.casefold() for value in values))
+
+
+def rename_field(layout: Layout, name: str, text: str) -> str:
+    """Return a field's text with the layout's words and replacements applied."""
+    text = dict(layout.words).get(text, text)
+    for field_name, old, new in layout.rename:
+        if field_name == name:
+            text = text.replace(old, new)
+    return text
+
+
+def _has_folders(layout: Layout) -> bool:
+    rules: Iterable[ImageRule | MaskRule] = (*layout.images, *layout.masks)
+    return any(rule.kind is ImageKind.DICOM for rule in rules)
+
+
+def _parents(path: str, folders: Iterable[str] | set[str]) -> Iterator[bool]:
+    folder = path.rpartition("/")[0]
+    while folder:
+        if folder in folders:
+            yield True
+        folder = folder.rpartition("/")[0]
+
+
+def _match_folders(matches: Matches, masks: list[MaskPath], tree: Tree) -> set[str]:
+    """Match the folders of DICOM files; return those whose files are thereby explained."""
+    explained: set[str] = set()
+    for folder in sorted(tree.subfolders):
+        role = _find_role(matches.layout, folder, is_folder=True)
+        mask = _find_mask(matches.layout, folder, is_folder=True)
+        if role:
+            matches.others[folder] = role
+        if mask is not None and folder in tree.folders:
+            masks.append(mask)
+        is_image = _match_study(matches, tree, folder)
+        if role or mask is not None or is_image:
+            explained.add(folder)
+    return explained
+
+
+def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
+    for rule in matches.layout.images:
+        fields = rule.pattern.match_folder(folder) if rule.kind is ImageKind.DICOM else None
+        if fields is not None and _holds(rule, folder, tree):
+            _add_phase(matches, rule, fields, PhasePath(folder, rule.kind, 0.0))
+            return True
+    return False
+
+
+def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
+    """Return the role of a path that is known not to be a phase, "" where it is not known."""
+    for rule in layout.others:
+        if (rule.kind is ImageKind.DICOM) is is_folder and _fields_of(rule, path) is not None:
+            return rule.role
+    return ""
+
+
+def _find_mask(layout: Layout, path: str, *, is_folder: bool) -> MaskPath | None:
+    for rule in layout.masks:
+        fields = _fields_of(rule, path) if (rule.kind is ImageKind.DICOM) is is_folder else None
+        if fields is not None:
+            name = rule.name.format_map(fields) if rule.name else fields.get("name", "")
+            return MaskPath(path, rule, name, make_key(layout, fields))
+    return None
+
+
+def _fields_of(rule: MaskRule | OtherRule, path: str) -> dict[str, str] | None:
+    is_folder = rule.kind is ImageKind.DICOM
+    return rule.pattern.match_folder(path) if is_folder else rule.pattern.match(path)
+
+
+def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
+    """Whether a folder holds DICOM files, or a folder that the rule asks for."""
+    inside = tree.subfolders[folder]
+    if rule.holds is not None:
+        return any(rule.holds.match_folder(name) is not None for name in inside)
+    folders = (folder, *(f"{folder}/{name}" for name in inside))
+    return any(
+        _looks_like_dicom(name) for each in folders for name in tree.folders.get(each, ())[:3]
+    )
+
+
+def _looks_like_dicom(name: str) -> bool:
+    return name.lower().endswith((".dcm", ".ima")) or "." not in name
+
+
+def _match_file(matches: Matches, masks: list[MaskPath], path: str) -> None:
+    layout = matches.layout
+    reasons = [why for pattern, why in layout.refused if pattern.match_folder(path) is not None]
+    if reasons:
+        matches.refused[path] = reasons[0]
+    elif any(pattern.match(path) is not None for pattern in layout.ignored):
+        matches.explained.add(path)
+    elif not is_volume_path(path):
+        _match_scene(matches, path)
+    elif role := _find_role(layout, path, is_folder=False):
+        matches.others[path] = role
+        matches.explained.add(path)
+    elif (mask := _find_mask(layout, path, is_folder=False)) is not None:
+        masks.append(mask)
+    elif not _match_image(matches, path):
+        matches.leftover.append(path)
+
+
+def _match_image(matches: Matches, path: str) -> bool:
+    if file_stem(path.rpartition("/")[2]) is None:
+        return False
+    for rule in matches.layout.images:
+        if rule.kind in (ImageKind.VOLUME, ImageKind.FRAMES):
+            fields = rule.pattern.match(path)
+            if fields is not None:
+                _add_phase(matches, rule, fields, _phase_path(rule, fields, path))
+                return True
+    return False
+
+
+def _match_scene(matches: Matches, path: str) -> None:
+    for rule in matches.layout.images:
+        fields = rule.pattern.match_folder(path) if rule.kind is ImageKind.SCENE else None
+        if fields is not None:
+            _add_phase(matches, rule, fields, PhasePath(path, rule.kind, 0.0))
+            return
+
+
+def _phase_path(rule: ImageRule, fields: Mapping[str, str], path: str) -> PhasePath:
+    time_s = float(fields["time"]) if fields.get("time") else None
+    if rule.phase is not None:
+        order = float(rule.phase)
+    elif fields.get("phase"):
+        key = rule.pattern.sort_key("phase", fields["phase"])[0]
+        order = float(key) if isinstance(key, int | float) else 0.0
+    else:
+        order = time_s or 0.0
+    return PhasePath(path, rule.kind, order, time_s)
+
+
+def _add_phase(matches: Matches, rule: ImageRule, fields: dict[str, str], phase: PhasePath) -> None:
+    key = make_key(matches.layout, fields)
+    if key not in matches.exams:
+        matches.exams[key] = ExamPaths(fields, rule.pattern, rule.first)
+    exam = matches.exams[key]
+    exam.first = min(exam.first, rule.first)
+    exam.phases.append(phase)
+    matches.explained.add(phase.path)
+
+
+def _give_masks(matches: Matches, masks: list[MaskPath]) -> None:
+    """Give each mask to the only exam that it can belong to."""
+    by_patient: dict[str, list[tuple[ExamKey, ExamPaths]]] = {}
+    for key, exam in matches.exams.items():
+        by_patient.setdefault(key.patient, []).append((key, exam))
+    for mask in masks:
+        near = by_patient.get(mask.key.patient, ()) if mask.key.patient else matches.exams.items()
+        exact = matches.exams.get(mask.key)
+        fitting = [exact] if exact else [exam for key, exam in near if mask.key.fits(key)]
+        if len(fitting) == 1:
+            fitting[0].masks.append(mask)
+            matches.explained.add(mask.path)
+        else:
+            matches.lost_masks.append(mask.path)

@@ -1,0 +1,124 @@
+"""`Tree`: the paths below a folder, listed once and never opened."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import readable_name
+
+MOST_FILES: Final = 5_000_000
+_DEEPEST: Final = 24
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files below a root, as paths with ``/`` between their parts, in no order.
+
+    `problems` name folders that could not be listed and names that are no UTF-8; such files are
+    left out. Hidden names (a leading dot) are left out without a word.
+    """
+
+    root: Path
+    files: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    @cached_property
+    def files_set(self) -> frozenset[str]:
+        """The files, for asking whether one is there."""
+        return frozenset(self.files)
+
+    @cached_property
+    def folders(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the files in each folder that holds files itself."""
+        names: dict[str, list[str]] = {}
+        for path in self.files:
+            folder, _, name = path.rpartition("/")
+            names.setdefault(folder, []).append(name)
+        return {folder: tuple(inside) for folder, inside in names.items()}
+
+    @cached_property
+    def subfolders(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the folders in each folder, with those that hold files only further down."""
+        names: dict[str, list[str]] = {}
+        seen: set[str] = set()
+        for folder in self.folders:
+            while folder and folder not in seen:
+                seen.add(folder)
+                parent, _, name = folder.rpartition("/")
+                names.setdefault(parent, []).append(name)
+                names.setdefault(folder, [])
+                folder = parent
+        return {folder: tuple(inside) for folder, inside in names.items()}
+
+
+def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
+    """Return the files below a folder; links to folders are followed, each folder once.
+
+    Parameters
+    ----------
+    root
+        The folder of a data set.
+    most
+        How many files are listed at most; ``is_whole`` says whether there are no more.
+
+    Raises
+    ------
+    FormatError
+        If `root` is no folder that can be listed.
+    """
+    try:
+        os.scandir(root).close()
+    except OSError as error:
+        raise FormatError(
+            f"expected a readable folder at {root}, but {error.strerror or error}: check the path "
+            "and that you may read it"
+        ) from error
+    walk = _Walk(root)
+    pending = [("", 0)]
+    while pending and len(walk.files) <= most:
+        prefix, depth = pending.pop()
+        folders = walk.list_folder(prefix)
+        if depth >= _DEEPEST and folders:
+            walk.problems.append(f"{folders[0]}: more than {_DEEPEST} folders deep")
+        else:
+            pending += [(folder, depth + 1) for folder in folders]
+    is_whole = len(walk.files) <= most
+    return Tree(root, tuple(walk.files), tuple(walk.problems), is_whole)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What was listed so far; `seen` holds device and number of each folder."""
+
+    root: Path
+    files: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def list_folder(self, prefix: str) -> list[str]:
+        """Add the files of a folder, and return its folders."""
+        folder = self.root / prefix
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            status = folder.stat()
+        except OSError as error:
+            self.problems.append(f"{readable_name(prefix)}: {error.strerror or error}")
+            return []
+        if (status.st_dev, status.st_ino) in self.seen:
+            return []
+        self.seen.add((status.st_dev, status.st_ino))
+        folders: list[str] = []
+        for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            if entry.name.startswith("."):
+                continue
+            if readable_name(path) != path:
+                self.problems.append(f"{readable_name(path)}: its name is no UTF-8")
+            else:
+                (folders if entry.is_dir() else self.files).append(path)
+        return folders
