@@ -139,7 +139,9 @@ def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
     vessel = small_data_set / "segmentations" / "expert"  # what enhances, by more than 50 %
     slow = ("kinetics", small_data_set, "--case", "A_1", "--injection", vessel)
     done = typed(*slow, "--out", tmp_path / "slow")
-    assert "at most 10 s apart where the vessel rises, but found 90 s" in " ".join(done.output.split())
+    assert "at most 10 s apart where the vessel rises, but found 90 s" in " ".join(
+        done.output.split()
+    )
     done = typed(*slow, "--times", "0,4,8,12", "--out", tmp_path / "fast")
     assert "with the steepest rise after phase 0" in " ".join(done.output.split())
     pre, first, second = (small_data_set / f"images/A_1/A_1_000{k}.nii.gz" for k in range(3))

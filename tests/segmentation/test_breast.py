@@ -125,7 +125,9 @@ def test_without_air_in_front_everything_is_searched_and_a_note_says_so():
     volume = np.random.default_rng(0).normal(300, 20, (20, 20, 20)).astype(np.float32)
     found = breast_mask(volume, lps(volume.shape))
     assert found.array.all()
-    assert found.notes == ("no air was detected in front of the breast: the whole image was searched",)
+    assert found.notes == (
+        "no air was detected in front of the breast: the whole image was searched",
+    )
 
 
 def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():

@@ -251,7 +251,9 @@ def test_of_a_first_candidate_that_leads_clearly_nothing_is_said():
 
 
 def test_candidates_that_score_alike_are_counted():
-    assert unsure(scored(1.0, 0.8, 0.71, 0.3), SETTINGS) == ("candidates 1 to 3 have similar scores",)
+    assert unsure(scored(1.0, 0.8, 0.71, 0.3), SETTINGS) == (
+        "candidates 1 to 3 have similar scores",
+    )
 
 
 def test_a_weak_or_doubtful_first_candidate_is_said_to_be_one():

@@ -209,7 +209,7 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     assert times.text() == "0, 100, 160, 460"
     times.setText("0, 50, 100, 200")
     QTest.keyClick(times, Qt.Key.Key_Return)
-    assert find(kinetics, "kinetics_times_source").text() == "typed in, for this session"
+    assert find(kinetics, "kinetics_times_source").text() == "entered for this session"
     # phases after contrast start 0, 50, 150 s after the first, and stand 25 s later
     assert "initial phase 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
     assert "270 s or later" in find(kinetics, "kinetics_times_warning").text()

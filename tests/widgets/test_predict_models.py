@@ -255,7 +255,7 @@ def test_what_was_predicted_before_a_stop_stands_in_the_list_and_the_rest_comes_
     page.all.click()
     qtbot.waitUntil(lambda: "A_1" in world.predictions)
     page.cancel.click()
-    assert page.result.text() == "stopped: what was finished is kept"
+    assert page.result.text() == "stopped: finished predictions are kept"
     rows = page.window().session.rows
     qtbot.waitUntil(lambda: bool(rows["A_1"].predictions))
     page.all.click()
@@ -411,7 +411,7 @@ def test_a_refused_checkpoint_can_be_converted_in_a_closed_room(qtbot, page, mod
     qtbot.waitUntil(lambda: page.help.isVisible())
     assert "would run os.system" in page.help.said.text()
     assert "see below" in page.card.needs.text()
-    assert page.help.buttons[0].text() == "Convert in a closed room…"
+    assert page.help.buttons[0].text() == "Convert in a sandbox…"
     models["refuses"] = None
     flow = page.window().predict_flow
     flow.failure.convert(flow.models.entry, tmp_path)
@@ -466,7 +466,7 @@ def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
 def test_a_longer_estimate_takes_the_height_it_needs(qtbot, page):
     choose(page, 1)
     qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())
-    page.card.show_needs("looking at this case…")
+    page.card.show_needs("estimating this case…")
     qtbot.wait(20)
     page.card.show_needs("about 1 min (48 tiles), volumes 0.03 GB of 21.3 GB free, " * 4)
     needs = page.card.needs
