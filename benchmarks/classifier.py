@@ -12,12 +12,12 @@ import time
 
 import numpy as np
 
-from napari_mamamia.scoring.classifier.audit import MetadataColumn, audit
+from napari_mamamia.features.classifiers.scoring.audit import MetadataColumn, audit
+from napari_mamamia.features.classifiers.scoring.split import PartShare, deal_patients
+from napari_mamamia.features.classifiers.scoring.stacking import fit_stack
 from napari_mamamia.scoring.classifier.operating import Units
 from napari_mamamia.scoring.classifier.results import ClassifierCases
 from napari_mamamia.scoring.classifier.scores import score_classifiers
-from napari_mamamia.scoring.classifier.split import PartShare, deal_patients
-from napari_mamamia.scoring.classifier.stacking import fit_stack
 
 N = 100_000
 LIMITS = {

@@ -9,10 +9,17 @@ import time
 import numpy as np
 
 from napari_mamamia.core.choices import LesionMatching
-from napari_mamamia.scoring.detection.boxes import Lesions, PredictedBoxes, box_overlaps
-from napari_mamamia.scoring.detection.detection import score_detection
-from napari_mamamia.scoring.detection.matching import MatchingRule
-from napari_mamamia.scoring.detection.results import DetectionInput, DetectionSettings
+from napari_mamamia.features.classifiers.scoring.detection.boxes import (
+    Lesions,
+    PredictedBoxes,
+    box_overlaps,
+)
+from napari_mamamia.features.classifiers.scoring.detection.detection import score_detection
+from napari_mamamia.features.classifiers.scoring.detection.matching import MatchingRule
+from napari_mamamia.features.classifiers.scoring.detection.results import (
+    DetectionInput,
+    DetectionSettings,
+)
 
 
 def made_cases(n_cases: int, n_boxes: int) -> tuple[Lesions, PredictedBoxes]:

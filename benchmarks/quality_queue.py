@@ -15,8 +15,8 @@ import argparse
 
 import numpy as np
 
-from napari_mamamia.core.quality import QualityCase, Queue
-from napari_mamamia.reviewing.quality import estimate_rate, follow_capture, order_queue
+from napari_mamamia.features.review.core.quality import QualityCase, Queue
+from napari_mamamia.features.review.rules.quality import estimate_rate, follow_capture, order_queue
 
 WORLDS = (
     (300, 0.10, 0.2, 0.95),

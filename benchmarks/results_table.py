@@ -145,7 +145,7 @@ def main() -> int:
     job("kinds of failure (thread)", lambda: with_failures(table, found))
     table = made["end"]
     tags = [CaseTag(row.case_id, "clip", "Ana", "2026") for row in rows[::100]]
-    job("own tags (thread)", lambda: with_tags(table, tags))
+    job("tags (thread)", lambda: with_tags(table, tags))
     table = made["end"]
     step(
         "show more of the same",

@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from napari_mamamia.core.review import (
+from napari_mamamia.features.review.core.review import (
     ReadingMode,
     Role,
     Study,
@@ -32,11 +32,11 @@ from napari_mamamia.core.review import (
     StudyReader,
     Task,
 )
+from napari_mamamia.features.review.io.keys import signature_fits
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.rules.replay import ReplayMemory, replay_events
 from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.review.keys import signature_fits
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import write_study
-from napari_mamamia.reviewing.replay import ReplayMemory, replay_events
 
 N_READERS, N_SESSIONS, N_EVENTS, N_CASES = 200, 5, 300, 1500
 LIMIT_S = 2.0

@@ -21,7 +21,7 @@ import napari  # noqa: E402
 from qtpy.QtCore import QTimer  # noqa: E402
 
 from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
-from napari_mamamia.core.review import (  # noqa: E402
+from napari_mamamia.features.review.core.review import (  # noqa: E402
     ReadingMode,
     Role,
     Study,
@@ -30,10 +30,10 @@ from napari_mamamia.core.review import (  # noqa: E402
     StudyReader,
     Task,
 )
+from napari_mamamia.features.review.io.study_file import write_study  # noqa: E402
+from napari_mamamia.features.review.services.judging import reopen_case  # noqa: E402
 from napari_mamamia.io.files.chained_lines import canonical  # noqa: E402
 from napari_mamamia.io.files.checksums import sha256_of  # noqa: E402
-from napari_mamamia.io.review.study_file import write_study  # noqa: E402
-from napari_mamamia.services.review.judging import reopen_case  # noqa: E402
 from napari_mamamia.widgets.dock.place import show_dock  # noqa: E402
 
 N_CASES, READERS, LIMIT_MS = 200, ("lea", "ana", "ben", "cle", "dan"), 50.0

@@ -135,8 +135,8 @@ def _rank_teams(data_set: Path, folder: Path) -> Path:
     import numpy as np
     from scipy import ndimage
 
-    from napari_mamamia.services.rank.inputs import RankInputs, algorithm_table
-    from napari_mamamia.services.rank.rank import rank_files
+    from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
+    from napari_mamamia.features.challenge.services.rank.rank import rank_files
     from napari_mamamia.services.score.score import score_folders
 
     change = {
@@ -195,11 +195,15 @@ def _read_study(data_set: Path, folder: Path) -> Path:
     from scipy import ndimage
 
     from napari_mamamia.core.blinding import ALL_HIDDEN
-    from napari_mamamia.core.review import ReadingMode, StudyPlan
-    from napari_mamamia.io.review.client_files import Draft
+    from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+    from napari_mamamia.features.review.io.client_files import Draft
+    from napari_mamamia.features.review.services.client import StudyClient
+    from napari_mamamia.features.review.services.make_study import (
+        StudyPeople,
+        draft_study,
+        freeze_study,
+    )
     from napari_mamamia.services.case.data_set import open_data_set
-    from napari_mamamia.services.review.client import StudyClient
-    from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
     plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
     people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))

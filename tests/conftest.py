@@ -239,9 +239,9 @@ def quick_figures(monkeypatch):
     ranking in test_leaderboard and, proved again, in test_challenge_rank. So is the process that
     writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
     """
+    from napari_mamamia.features.classifiers.services.detection import score_detection
     from napari_mamamia.scoring.report import drawing as drawings
     from napari_mamamia.services.batch import in_subprocess
-    from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):

@@ -659,7 +659,7 @@ PROTOCOLS = (
     Protocol("fMRI", fmri, P),
     Protocol("fMRI only", only_fmri, said="--use series"),
     Protocol("T2", t2_echo_train, P),
-    Protocol("flip angles", flip_angles, P, said='--vfa-angles "2,5" --vfa-tr 4.1'),
+    Protocol("flip angles", flip_angles, P, said="--vfa-angles 2,5 --vfa-tr 4.1"),
     Protocol("field map", field_map, P),
     Protocol("localiser", localiser, P),
     Protocol("screen capture", screen_capture, P),

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.core.review import Role
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.session import ReviewSession
 
 
 def read_all(folder: Path, home: Path, masks: Path) -> None:

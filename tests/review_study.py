@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.review import (
+from napari_mamamia.features.review.core.review import (
     ReadingMode,
     Role,
     Study,
@@ -17,11 +17,11 @@ from napari_mamamia.core.review import (
     StudyReader,
     Task,
 )
+from napari_mamamia.features.review.io.store import Claim, FolderStore, StoreReading
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.rules.replay import replay_events
 from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.review.store import Claim, FolderStore, StoreReading
-from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.replay import replay_events
 
 MASK = b"a mask's file"
 SHA = hashlib.sha256(MASK).hexdigest()

@@ -262,15 +262,15 @@ def maps_table() -> str:
 
 def review_steps() -> str:
     """Return every step of a case in a review study: the table that its state is found by."""
-    from napari_mamamia.reviewing.states import lines_of_table
+    from napari_mamamia.features.review.rules.states import lines_of_table
 
     return "\n".join(lines_of_table())
 
 
 def lexicon_terms() -> str:
     """Return every question of the shipped lexicon with its terms and their codes."""
+    from napari_mamamia.findings.form_values import join_codes
     from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-    from napari_mamamia.reviewing.form_values import join_codes
 
     rows = ["| question | asked of | terms (code) |", "|---|---|---|"]
     for field in read_shipped_lexicon("breast-mri-2013").fields:

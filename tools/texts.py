@@ -40,7 +40,7 @@ def find_texts(source: str) -> Iterator[tuple[str, ...]]:
 def list_vocabulary() -> set[str]:
     """Return the words that the window says of values: roles, steps, rules, the lexicon's terms."""
     from napari_mamamia.core.blinding import Hidden
-    from napari_mamamia.core.review import ConsensusRule
+    from napari_mamamia.features.review.core.review import ConsensusRule
     from napari_mamamia.io.forms.form_file import LEXICONS, read_shipped_lexicon
     from napari_mamamia.kinetics.map_kinds import MapKind
     from napari_mamamia.metrics.registry import Place, metrics_at

@@ -38,11 +38,17 @@ if TYPE_CHECKING:
     from napari_mamamia.core.errors import SaveConflictError as SaveConflictError
     from napari_mamamia.core.errors import SaveError as SaveError
     from napari_mamamia.core.grid import Grid as Grid
+    from napari_mamamia.features.classifiers.library import Detections as Detections
+    from napari_mamamia.features.classifiers.library import score_detection as score_detection
+    from napari_mamamia.features.classifiers.scoring.detection.focal import FocalLoss as FocalLoss
+    from napari_mamamia.features.classifiers.scoring.detection.focal import (
+        risk_adjusted_focal as risk_adjusted_focal,
+    )
+    from napari_mamamia.features.review.library import ReviewStudy as ReviewStudy
+    from napari_mamamia.features.review.library import open_study as open_study
     from napari_mamamia.library.case import Case as Case
     from napari_mamamia.library.data_set import DataSet as DataSet
     from napari_mamamia.library.data_set import open_data_set as open_data_set
-    from napari_mamamia.library.detection import Detections as Detections
-    from napari_mamamia.library.detection import score_detection as score_detection
     from napari_mamamia.library.dicom import Imported as Imported
     from napari_mamamia.library.dicom import import_dicom as import_dicom
     from napari_mamamia.library.dicom import inspect_dicom as inspect_dicom
@@ -61,14 +67,10 @@ if TYPE_CHECKING:
     from napari_mamamia.library.phantoms import make_phantoms as make_phantoms
     from napari_mamamia.library.predict import Predictions as Predictions
     from napari_mamamia.library.predict import predict as predict
-    from napari_mamamia.library.review import ReviewStudy as ReviewStudy
-    from napari_mamamia.library.review import open_study as open_study
     from napari_mamamia.library.score import score as score
     from napari_mamamia.library.score import score_table as score_table
     from napari_mamamia.library.scores import Comparison as Comparison
     from napari_mamamia.library.scores import Scores as Scores
-    from napari_mamamia.scoring.detection.focal import FocalLoss as FocalLoss
-    from napari_mamamia.scoring.detection.focal import risk_adjusted_focal as risk_adjusted_focal
     from napari_mamamia.segmentation.model.segmenter import Prediction as Prediction
     from napari_mamamia.smartpaint.grow.start import Outline as Outline
 
@@ -95,8 +97,6 @@ else:
             "library.case": ("Case",),
             "library.data_set": ("DataSet", "open_data_set"),
             "library.masks": ("from_nibabel", "read_mask", "to_nibabel", "write_mask"),
-            "library.detection": ("Detections", "score_detection"),
-            "scoring.detection.focal": ("FocalLoss", "risk_adjusted_focal"),
             "library.dicom": (
                 "Imported",
                 "import_dicom",
@@ -125,7 +125,6 @@ else:
             ),
             "segmentation.model.segmenter": ("Prediction",),
             "smartpaint.grow.start": ("Outline",),
-            "library.review": ("ReviewStudy", "open_study"),
             "library.score": ("score", "score_table"),
             "library.scores": ("Comparison", "Scores"),
         },
@@ -137,21 +136,30 @@ else:
             from importlib.metadata import version
 
             return version("napari-mamamia")
-        return _find(name)
+        if name in _NAMES or (name.startswith("_") and name != "__all__"):
+            return _find(name)
+        from napari_mamamia.core.features import (
+            find_library_name,
+            list_library_names,
+            load_attribute,
+        )
+
+        if name == "__all__":
+            return sorted({*_NAMES, *list_library_names()})
+        attribute = find_library_name(name)
+        return _find(name) if attribute is None else load_attribute(attribute)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__getattr__("__all__")})
 
 
-__all__ = [
+_NAMES = (
     "ArgumentError",
     "Case",
     "CaseError",
     "Comparison",
     "DataSet",
-    "Detections",
     "Exported",
-    "FocalLoss",
     "FormatError",
     "Grid",
     "GridMismatchError",
@@ -165,7 +173,6 @@ __all__ = [
     "Outline",
     "Prediction",
     "Predictions",
-    "ReviewStudy",
     "SaveConflictError",
     "SaveError",
     "Scores",
@@ -181,14 +188,12 @@ __all__ = [
     "measure_kinetics",
     "metrics",
     "open_data_set",
-    "open_study",
     "predict",
     "read_mask",
-    "risk_adjusted_focal",
     "score",
-    "score_detection",
     "score_table",
     "to_nibabel",
     "verify",
     "write_mask",
-]
+)
+"""The core's public names; those of features come with them."""

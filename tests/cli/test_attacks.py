@@ -162,7 +162,7 @@ def test_n_stands_beside_every_rank(world, clinical):
     done, _, _ = clinical
     assert "   1  honest (n 60): ranking score" in done.stdout
     assert "truncated-38 (n 60, 38 unusable): ranking score" in done.stdout
-    assert "38 case(s) without a usable prediction (38 unreadable) count as least" in done.stdout
+    assert "38 cases without a usable prediction (38 unreadable) count as least" in done.stdout
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
     own = (world / "clinical" / "truncated-38" / "report.html").read_text()
@@ -179,7 +179,7 @@ def test_under_official_code_cases_left_out_reject_the_submission(world, clinica
     done, models, _ = compared(world, folders, "official", "--profile", "official-code")
     rejected = models["dropped-38"]
     assert rejected["rank"] is rejected["ranking_score"] is rejected["performance"] is None
-    assert "rejected by the rule of the profile official-code: 38 case(s)" in rejected["reason"]
+    assert "rejected by the rule of the profile official-code: 38 cases" in rejected["reason"]
     assert "rejected by the rule" in done.stdout
     assert models["emptied-best"]["ranking_score"] <= models["cheat"]["ranking_score"]
     page = (world / "official" / "report.html").read_text()

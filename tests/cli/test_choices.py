@@ -39,7 +39,11 @@ def test_no_command_has_a_list_of_choices_of_its_own():
         if isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases)
     ]
     assert own == []
-    words = {choices.__name__, "napari_mamamia.core.review", "napari_mamamia.core.blinding"}
+    words = {
+        choices.__name__,
+        "napari_mamamia.features.review.core.review",
+        "napari_mamamia.core.blinding",
+    }
     assert {kind.__module__ for _, kind in enums_of_options()} == words
     assert len(dict(enums_of_options())) >= 16
 

@@ -133,7 +133,7 @@ def test_a_needed_field_without_a_value_is_told_in_lines_of_a_terminals_width(re
     assert lines[0].endswith("found none in 3 cases (0 rows refused)")
     assert '  proposed: "Age (y)" as age for its name' in said
     assert "write the proposal to a file, check it" in " ".join(said.split())
-    assert '  or: where the table has none, say {"age": null}' in said
+    assert '  or: if the table has no such field, declare {"age": null}' in said
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 96
 
 

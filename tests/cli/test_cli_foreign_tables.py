@@ -57,4 +57,4 @@ def test_masks_whose_ids_lost_their_zeros_are_named(tmp_path):
     assert (
         "001: there is no prediction file: scored as an empty prediction; but 1 has a file" in said
     )
-    assert "1: there is no reference file, so nothing can be compared; but 001 has a file" in said
+    assert "1: there is no reference file to compare with; but 001 has a file" in said

@@ -43,7 +43,7 @@ def test_score_prints_the_cohort_with_profile_n_excluded_and_intervals(expert, c
     extras = ("--profile", "official-code", "--bootstrap", 20, "--seed", 7, "--out", out)
     done = mamamia("score", *folders, *extras)
     assert done.returncode == 0, done.stderr
-    assert "profile official-code, 3 case(s), 3 scored, 0 excluded" in done.stdout
+    assert "profile official-code, 3 cases, 3 scored, 0 excluded" in done.stdout
     assert "1.0000  (1.0000 to 1.0000, 95 %)" in done.stdout
     found = json.loads((out / "summary.json").read_text())
     assert found["task1"]["fairness_by_variable"]["age"] is None  # as the scripts: no case to 40
@@ -225,7 +225,7 @@ def test_the_least_group_is_named_beside_what_it_leaves_out(tmp_path):
     common = ("score-table", table, "--bootstrap", 0)
     done = quick(*common, "--clinical", clinical, "--out", tmp_path / "five")
     assert done.returncode == 0, done.stderr
-    assert "Left out as too small: 61-70 (n = 3)." in done.stdout
+    assert "Left out because too small: 61-70 (n = 3)." in done.stdout
     found = json.loads((tmp_path / "five/summary.json").read_text())["task1"]
     age = found["variables"][0]["dsc"]["disparity"]
     assert (age["value"], age["counted"]) == pytest.approx((0.135, 0.08))

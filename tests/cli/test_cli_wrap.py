@@ -12,7 +12,7 @@ from tests.cli.warm_program import mamamia
 from tests.packages import need_package
 
 from napari_mamamia.core.choices import IsolationKind
-from napari_mamamia.segmentation.submission.isolation import find_isolation
+from napari_mamamia.segmentation.sandbox.isolation import find_isolation
 
 pytest.importorskip("torch")
 need_package("monai")

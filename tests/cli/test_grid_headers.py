@@ -261,7 +261,7 @@ def test_without_resamples_the_terminal_says_which_intervals_are_left(tmp_path):
             save(tmp_path / folder / f"C_{number:02}.nii.gz", array)
         lines.append(f"C_{number:02},{30 + 20 * (number % 2)},{('pre', 'post')[number % 2]},a")
     (tmp_path / "clinical.csv").write_text("\n".join(lines))
-    text = "Intervals of disparities and fairness are of the group means and need no resamples"
+    text = "Intervals of disparities and fairness come from the group means and need no resamples"
     done, _ = score(tmp_path, tmp_path / "none", "--clinical", tmp_path / "clinical.csv")
     assert text in done.stdout
     assert " 95 %" in next(line for line in done.stdout.splitlines() if "  fairness  " in line)

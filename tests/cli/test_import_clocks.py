@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
 from tests.dicom_protocols import DYN, TIMES, clock, dynamic, phantoms, series, volume
+from tests.printed_remedies import printed_options
 
 pydicom = pytest.importorskip("pydicom")
 pytestmark = pytest.mark.filterwarnings("ignore:Invalid value for VR")  # so they are written
@@ -231,8 +232,7 @@ def test_dates_that_were_moved_apart_are_described_and_the_way_on_gives_the_time
     assert times is None
     assert "6 days lie between two of them by AcquisitionDate" in text  # 4 to 10 January
     assert "at most 75 s by AcquisitionTime alone" in text
-    way = text.split("(--use ")[1].split(")")[0]
-    times, text = imported(tmp_path, "--use", way)
+    times, text = imported(tmp_path, *printed_options(text)[0])
     assert times == list(TIMES)
     assert "the time of day counts without the date" in text
 

@@ -6,11 +6,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import detection, exporting, importing, models, ranking
+from napari_mamamia.cli import exporting, importing, models
 from napari_mamamia.cli.app import app
 from napari_mamamia.cli.case import kinetics
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.challenge.cli import ranking
+from napari_mamamia.features.classifiers.cli import detection
 from napari_mamamia.features.perfusion import cli as perfusion
 from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
 from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho, require_t1

@@ -55,14 +55,14 @@ def test_of_two_rows_for_one_case_neither_counts_in_either_order(folder, profile
         for row in ("C_0", "_2", "C_3"):
             assert any(row in line and "neither row counts" in line
                        for line in done.stderr.splitlines()), row  # fmt: skip
-        assert "8 case(s), 5 scored, 3 excluded" in done.stdout
+        assert "8 cases, 5 scored, 3 excluded" in done.stdout
 
 
 def test_a_table_of_doubles_alone_scores_nothing_and_says_why(folder):
     done, task = score(folder, [("C_0", 1), ("C_0", 1)], "clinical")
     assert done.returncode == 3
     assert task["ranking_score"] is None
-    assert "no case was scored, so there is none to make groups of" in done.stdout
+    assert "no case was scored, so there are no groups" in done.stdout
     assert "there is no clinical table" not in done.stdout
 
 
@@ -72,7 +72,7 @@ def test_official_code_names_each_case_without_a_row_and_ends_with_3(folder):
     assert done.returncode == 3
     for name in ("C_2", "C_5"):
         assert f"failed: {name}: it has no row" in done.stderr
-    assert "8 case(s), 6 scored, 2 excluded" in done.stdout
+    assert "8 cases, 6 scored, 2 excluded" in done.stdout
     assert task["balanced_accuracy"] == pytest.approx(balanced_accuracy([n for n, _ in some]))
 
     done, _ = score(folder, some, "clinical")  # a table of a part of the cases is no fault there

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import napari_mamamia as mm
 from napari_mamamia.cli.app import app
+from napari_mamamia.features.review.io.study_file import read_case_list
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.review.study_file import read_case_list
 
 GRID = mm.Grid.of_spacing((2, 4, 5), (2.0, 1.0, 1.0))
 IDS = ("CASE", "Müller_Ü-1", "x" * 200, "=1+1", "-5", "a,b;'c")

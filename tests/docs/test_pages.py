@@ -130,7 +130,9 @@ def test_each_option_that_a_text_names_is_one_of_some_command(page):
 @cache
 def texts_of_the_window():
     """Return every text in the source of the window."""
-    window = (TOP / "src" / "napari_mamamia" / "widgets").rglob("*.py")
+    source = TOP / "src" / "napari_mamamia"
+    folders = (source / "widgets", *source.glob("features/*/widgets"))
+    window = (path for folder in folders for path in folder.rglob("*.py"))
     names = (TOP / "src" / "napari_mamamia" / "napari.yaml").read_text("utf-8")
     texts = {
         part.strip()

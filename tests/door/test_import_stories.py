@@ -267,8 +267,8 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
 ):
     phases = dropped(studies.failed_last_phase)
     assert "are not alike" in program.widget("import_problem")["text"]
-    assert program.widget("import_way_0")["text"] == "Leave out phase 5 of series 5"
-    press(program, "import_way_0")
+    assert program.widget("import_remedy_0")["text"] == "Leave out phase 5 of series 5"
+    press(program, "import_remedy_0")
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-4", "left out: not chosen"]
     program.window_picture(picture_folder / "import_failed_phase_left_out.png")
     assert import_it(program, "failed_last_phase") == list(studies.TIMES_S)

@@ -5,11 +5,15 @@ from program import wait_until
 from test_blind_reading import PANEL
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.core.review import ReadingMode, StudyPlan
-from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
 pytestmark = [pytest.mark.door, pytest.mark.night]  # by day: test_first_case, test_review_page
 
@@ -39,7 +43,7 @@ IS_READ = (
 LISTED = "result = list({bool(row.files.reference) for row in panel.session.rows.values()})"
 SECONDS = "result = panel.review_flow.reading.clock.seconds"
 SOON_AT_REST = """
-from napari_mamamia.widgets.review import study_case
+from napari_mamamia.features.review.widgets import study_case
 study_case._INPUT_COUNTS_MS = 1500
 """
 

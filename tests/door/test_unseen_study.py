@@ -6,9 +6,13 @@ from program import wait_until
 from test_screens import faults
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
 pytestmark = [pytest.mark.door, pytest.mark.night]  # by day: tests/widgets/test_review_page.py
 

@@ -41,7 +41,7 @@ class Silence(Faults):
 
 def silence(root: str, at: int, pipe: str) -> Silence:
     """Put a share that falls silent in the place of Python's own calls, in this process."""
-    from napari_mamamia.io.review import share
+    from napari_mamamia.features.review.io import share
 
     faults = Silence(root, at, pipe)
     if at:

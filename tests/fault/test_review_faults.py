@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from trials import Trials
 from worlds import AFFINE, Way, environment, ran, review_init, reviewed
 
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.io.files import append_file
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.services.review.client import StudyClient
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

@@ -86,7 +86,7 @@ def is_of(world: Path, reader: str, public: str) -> bool:
 
 
 def short(public: str) -> str:
-    from napari_mamamia.reviewing.signatures import short_key
+    from napari_mamamia.features.review.rules.signatures import short_key
 
     return short_key(public)
 

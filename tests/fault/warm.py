@@ -143,8 +143,8 @@ def draw_dots() -> None:
     """Put a dot in the place of each figure: matplotlib takes 2 s for those of one report."""
     from contextlib import nullcontext
 
+    from napari_mamamia.features.classifiers.services.detection import score_detection
     from napari_mamamia.scoring.report import drawing as drawings
-    from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):

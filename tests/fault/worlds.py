@@ -161,6 +161,10 @@ def cases(world: Path) -> list[str]:
     return ["cases", data_set(world)]
 
 
+def layouts(world: Path) -> list[str]:
+    return ["layouts", "--propose", data_set(world)]
+
+
 def predict(world: Path) -> list[str]:
     return ["predict", data_set(world), *out(world)]
 
@@ -319,7 +323,7 @@ def review_queue(world: Path) -> list[str]:
 
 
 def review_capture(world: Path) -> list[str]:
-    from napari_mamamia.services.review.quality_queue import make_queue
+    from napari_mamamia.features.review.services.quality_queue import make_queue
 
     make_queue(scored(world), world / "scores")
     (world / "scores" / "marks.csv").write_text(f"case_id,error\n{CASES[0]},no\n")
@@ -572,6 +576,7 @@ RESUME, OVER, HOME = ("--resume",), ("--overwrite",), ("home",)
 COMMANDS = (
     Way("demo", demo, RESUME, ("out", "home"), is_slow=True, makes_inputs=True),
     Way("cases", cases, out=()),
+    Way("layouts", layouts, out=()),
     Way("predict", predict, RESUME),
     Way("score", score_words, RESUME),
     Way("score", score_with_workers, RESUME, title="workers", is_slow=True),

@@ -141,7 +141,7 @@ def _submission_mask(folder: Path) -> Path:
 
 
 def _take_mask(folder: Path) -> object:
-    from napari_mamamia.segmentation.submission.outputs import take_mask
+    from napari_mamamia.segmentation.sandbox.outputs import take_mask
 
     return take_mask(folder, "X", _grid())
 
@@ -218,7 +218,7 @@ VOLUMES = (
         "submission-mask",
         _submission_mask,
         _take_mask,
-        ("segmentation.submission.outputs.take_mask",),
+        ("segmentation.sandbox.outputs.take_mask",),
         called="the mask of X",
     ),
 )

@@ -145,7 +145,7 @@ def _submission(folder: Path) -> Path:
 
 
 def _read_submission(folder: Path) -> object:
-    from napari_mamamia.segmentation.submission.external import read_submission
+    from napari_mamamia.segmentation.sandbox.external import read_submission
 
     return read_submission(folder)
 
@@ -207,7 +207,7 @@ def _responses(folder: Path) -> Path:
 
 
 def _take_responses(folder: Path) -> object:
-    from napari_mamamia.segmentation.submission.table import take_responses
+    from napari_mamamia.features.challenge.services.submission.table import take_responses
 
     return take_responses(folder, ("A", "B"))
 
@@ -317,13 +317,13 @@ MODELS = (
         "submission",
         _submission,
         _read_submission,
-        ("segmentation.submission.external.read_submission",),
+        ("segmentation.sandbox.external.read_submission",),
     ),
     Format("model-registry", _registry, _list_models, ()),
     Format(
         "submission-table",
         _responses,
         _take_responses,
-        ("segmentation.submission.table.take_responses",),
+        ("features.challenge.services.submission.table.take_responses",),
     ),
 )

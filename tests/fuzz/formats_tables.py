@@ -102,7 +102,7 @@ def _calls(module: str, *functions: str):
 
 
 def _read_case_columns(path: Path) -> object:
-    from napari_mamamia.io.data_set.ranking_tables import read_case_columns
+    from napari_mamamia.features.challenge.io.ranking_tables import read_case_columns
 
     return read_case_columns(path, ())
 
@@ -172,7 +172,7 @@ _NAMED = ("io.data_set.named_columns.read_named_columns",)
 
 def _read_detection(path: Path) -> object:
     from napari_mamamia.core.errors import MamamiaError
-    from napari_mamamia.io.data_set.detection_files import (
+    from napari_mamamia.features.classifiers.io.detection_files import (
         DetectionCases,
         read_detection_cases,
         read_lesions,
@@ -194,7 +194,7 @@ _CLINICAL = (
 )
 _SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.read_score_table")
 _BOXES = tuple(
-    f"io.data_set.detection_files.{name}"
+    f"features.classifiers.io.detection_files.{name}"
     for name in ("read_detection_cases", "read_lesions", "read_predicted_boxes")
 )
 _RESPONSES = (
@@ -243,29 +243,29 @@ TABLES = (
     Format(
         "ranking-long-csv",
         _sheet(LONG, "l.csv"),
-        _calls("io.data_set.ranking_tables", "read_value_tables"),
-        ("io.data_set.ranking_tables.read_value_tables",),
+        _calls("features.challenge.io.ranking_tables", "read_value_tables"),
+        ("features.challenge.io.ranking_tables.read_value_tables",),
         share=0.5,
     ),
     Format(
         "ranking-wide-xlsx",
         _sheet(WIDE, "w.xlsx"),
-        _calls("io.data_set.ranking_tables", "read_value_tables"),
-        ("io.data_set.ranking_tables.read_value_tables",),
+        _calls("features.challenge.io.ranking_tables", "read_value_tables"),
+        ("features.challenge.io.ranking_tables.read_value_tables",),
         share=0.5,
     ),
     Format(
         "ranking-one-csv",
         _sheet((("case_id", "dsc"), ("A", 0.5), ("B", 0.75)), "o.csv"),
         _read_case_columns,
-        ("io.data_set.ranking_tables.read_case_columns",),
+        ("features.challenge.io.ranking_tables.read_case_columns",),
         share=0.5,
     ),
     Format(
         "ranking-draws-csv",
         _sheet(DRAWS, "d.csv"),
-        _calls("io.data_set.ranking_tables", "read_draws"),
-        ("io.data_set.ranking_tables.read_draws",),
+        _calls("features.challenge.io.ranking_tables", "read_draws"),
+        ("features.challenge.io.ranking_tables.read_draws",),
         share=0.5,
     ),
     Format(
@@ -397,7 +397,7 @@ def _move_info(path: Path) -> object:
 
 
 def _challenge_facts(path: Path) -> object:
-    from napari_mamamia.io.data_set.challenge_info import challenge_facts
+    from napari_mamamia.features.challenge.io.challenge_info import challenge_facts
 
     return challenge_facts(path, "X")
 
@@ -478,8 +478,8 @@ def _make_form(folder: Path) -> Path:
 
 
 def _make_queue(folder: Path) -> Path:
-    from napari_mamamia.core.quality import Queue, QueuePlace
-    from napari_mamamia.io.review.quality_files import queue_text
+    from napari_mamamia.features.review.core.quality import Queue, QueuePlace
+    from napari_mamamia.features.review.io.quality_files import queue_text
 
     queue = Queue((QueuePlace("A", True, 2, 1), QueuePlace("B", False, 1, 2, "Dice 0.1")), 3)
     (folder / "queue.json").write_text(queue_text(queue))
@@ -514,7 +514,7 @@ JSONS = (
         "challenge-info",
         _texts("p.json", PATIENT),
         _challenge_facts,
-        ("io.data_set.challenge_info.challenge_facts",),
+        ("features.challenge.io.challenge_info.challenge_facts",),
     ),
     Format(
         "protocol",
@@ -531,14 +531,17 @@ JSONS = (
     Format(
         "queue",
         _make_queue,
-        _calls("io.review.quality_files", "read_queue"),
-        ("io.review.quality_files.read_queue",),
+        _calls("features.review.io.quality_files", "read_queue"),
+        ("features.review.io.quality_files.read_queue",),
     ),
     Format(
         "quality-signs",
         _texts("signs.csv", SIGNS),
-        _calls("io.review.quality_files", "read_marks", "read_signs"),
-        ("io.review.quality_files.read_signs", "io.review.quality_files.read_marks"),
+        _calls("features.review.io.quality_files", "read_marks", "read_signs"),
+        (
+            "features.review.io.quality_files.read_signs",
+            "features.review.io.quality_files.read_marks",
+        ),
     ),
     Format("form", _make_form, _calls("io.forms.form_file", "read_form"), _FORM),
     Format(
@@ -743,7 +746,7 @@ _JOURNAL = (
 
 def _challenge(folder: Path) -> Path:
     from napari_mamamia.core.choices import Task
-    from napari_mamamia.io.challenge.challenge_file import (
+    from napari_mamamia.features.challenge.io.challenge_file import (
         Challenge,
         ChallengePlaces,
         FrozenCase,
@@ -760,7 +763,7 @@ def _challenge(folder: Path) -> Path:
 
 
 def _ledger(folder: Path) -> Path:
-    from napari_mamamia.io.challenge.ledger import AttemptOutcome, LedgerWriter
+    from napari_mamamia.features.challenge.io.ledger import AttemptOutcome, LedgerWriter
 
     with LedgerWriter(folder, "0" * 64) as writer:
         for team in ("a", "b"):
@@ -770,14 +773,14 @@ def _ledger(folder: Path) -> Path:
 
 
 def _read_ledger(folder: Path) -> object:
-    from napari_mamamia.io.challenge.ledger import read_ledger
+    from napari_mamamia.features.challenge.io.ledger import read_ledger
 
     return read_ledger(folder, "0" * 64)
 
 
 def _sealed(folder: Path) -> Path:
-    from napari_mamamia.io.challenge.challenge_file import FrozenFile
-    from napari_mamamia.io.challenge.manifest import (
+    from napari_mamamia.features.challenge.io.challenge_file import FrozenFile
+    from napari_mamamia.features.challenge.io.manifest import (
         Manifest,
         SubmissionKind,
         write_manifest,
@@ -791,7 +794,7 @@ def _sealed(folder: Path) -> Path:
 
 
 def _site(folder: Path) -> Path:
-    from napari_mamamia.io.challenge.site_file import (
+    from napari_mamamia.features.challenge.io.site_file import (
         SiteFile,
         SiteModel,
         SiteNumber,
@@ -812,14 +815,14 @@ def _site(folder: Path) -> Path:
 
 
 def _merge(folder: Path) -> object:
-    from napari_mamamia.io.challenge.site_file import read_site_file, site_key
+    from napari_mamamia.features.challenge.io.site_file import read_site_file, site_key
 
     site_key(folder / "s.key")
     return read_site_file(folder / "s.json")
 
 
 def _board(folder: Path) -> Path:
-    from napari_mamamia.io.challenge.leaderboard_file import (
+    from napari_mamamia.features.challenge.io.leaderboard_file import (
         Board,
         BoardRow,
         Leaderboard,
@@ -835,7 +838,7 @@ def _board(folder: Path) -> Path:
 
 
 def _prove(folder: Path) -> object:
-    from napari_mamamia.services.challenge.verify import verify_challenge
+    from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 
     return verify_challenge(folder, is_quick=True)
 
@@ -855,9 +858,13 @@ def _handed_in(folder: Path) -> Path:
 def _take(folder: Path) -> object:
     """Seal what teams handed in and look inside, as a run does."""
     from napari_mamamia.core.errors import MamamiaError
-    from napari_mamamia.io.challenge.challenge_file import ChallengeLimits
-    from napari_mamamia.io.challenge.handed_in import digest_of, find_submissions, seal_submission
-    from napari_mamamia.io.challenge.manifest import look_inside
+    from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
+    from napari_mamamia.features.challenge.io.handed_in import (
+        digest_of,
+        find_submissions,
+        seal_submission,
+    )
+    from napari_mamamia.features.challenge.io.manifest import look_inside
     from napari_mamamia.io.files.own_paths import own_folder
 
     limits = ChallengeLimits(submission_bytes=1 << 20)
@@ -876,8 +883,8 @@ def _take(folder: Path) -> object:
 
 
 def _review_study(folder: Path) -> Path:
-    from napari_mamamia.io.review.keys import make_key
-    from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.features.review.io.keys import make_key
+    from napari_mamamia.features.review.io.store import FolderStore
 
     double = from_tests("review_study")
     study = double.made(folder)
@@ -891,10 +898,10 @@ def _review_study(folder: Path) -> Path:
 
 def _open_review(study: Path) -> object:
     from napari_mamamia.core.errors import FormatError
-    from napari_mamamia.io.review import keys
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.io.review.study_file import read_case_list
-    from napari_mamamia.reviewing.replay import replay_events
+    from napari_mamamia.features.review.io import keys
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.io.study_file import read_case_list
+    from napari_mamamia.features.review.rules.replay import replay_events
 
     with suppress(FormatError):
         keys.sign_with(study / "key.json", "correct horse", b"x")
@@ -916,15 +923,15 @@ def _open_review(study: Path) -> object:
 
 
 _REVIEW = (
-    "io.review.study_file.read_study",
-    "io.review.study_file.hash_study",
-    "io.review.study_file.read_case_list",
-    "io.review.keys.read_passphrase",
-    "io.review.keys.read_public_key",
-    "io.review.keys.sign_with",
-    "io.review.keys.require_whole_key",
-    "io.review.mask_files.read_mask",
-    "io.review.claims._read_claim",
+    "features.review.io.study_file.read_study",
+    "features.review.io.study_file.hash_study",
+    "features.review.io.study_file.read_case_list",
+    "features.review.io.keys.read_passphrase",
+    "features.review.io.keys.read_public_key",
+    "features.review.io.keys.sign_with",
+    "features.review.io.keys.require_whole_key",
+    "features.review.io.mask_files.read_mask",
+    "features.review.io.claims._read_claim",
     "io.workspace.event_store.read_events",
 )
 
@@ -933,52 +940,58 @@ RECORDS = (
     Format(
         "challenge",
         _challenge,
-        _calls("io.challenge.challenge_file", "read_challenge"),
-        ("io.challenge.challenge_file.read_challenge",),
+        _calls("features.challenge.io.challenge_file", "read_challenge"),
+        ("features.challenge.io.challenge_file.read_challenge",),
     ),
     Format("ledger", _ledger, _read_ledger, ("io.workspace.event_store.read_events",)),
     Format(
         "sealed",
         _sealed,
-        _calls("io.challenge.manifest", "read_manifest", "read_program_files"),
-        ("io.challenge.manifest.read_manifest", "io.challenge.manifest.read_program_files"),
+        _calls("features.challenge.io.manifest", "read_manifest", "read_program_files"),
+        (
+            "features.challenge.io.manifest.read_manifest",
+            "features.challenge.io.manifest.read_program_files",
+        ),
     ),
     Format(
         "leaderboard-ranks",
         _texts("rank.json", {"methods": {"composite": {"a": 1.0}}}),
-        _calls("services.challenge.verify", "read_ranks"),
-        ("services.challenge.verify.read_ranks",),
+        _calls("features.challenge.services.challenge.verify", "read_ranks"),
+        ("features.challenge.services.challenge.verify.read_ranks",),
         share=0.3,
     ),
     Format(
         "leaderboard-page",
         _texts("leaderboard.html", {"<p>": "a leads"}),
-        _calls("io.challenge.leaderboard_file", "read_page"),
-        ("io.challenge.leaderboard_file.read_page",),
+        _calls("features.challenge.io.leaderboard_file", "read_page"),
+        ("features.challenge.io.leaderboard_file.read_page",),
         share=0.2,
     ),
     Format(
         "leaderboard",
         _board,
         _prove,
-        ("io.challenge.leaderboard_file.read_leaderboard",),
+        ("features.challenge.io.leaderboard_file.read_leaderboard",),
     ),
     Format(
         "site",
         _site,
         _merge,
-        ("io.challenge.site_file.read_site_file", "io.challenge.site_file.site_key"),
+        (
+            "features.challenge.io.site_file.read_site_file",
+            "features.challenge.io.site_file.site_key",
+        ),
     ),
     Format(
         "handed-in",
         _handed_in,
         _take,
         (
-            "io.challenge.handed_in.find_submissions",
-            "io.challenge.handed_in.digest_of",
-            "io.challenge.handed_in.seal_submission",
-            "io.challenge.manifest.look_inside",
-            "io.challenge.manifest._read_asked",
+            "features.challenge.io.handed_in.find_submissions",
+            "features.challenge.io.handed_in.digest_of",
+            "features.challenge.io.handed_in.seal_submission",
+            "features.challenge.io.manifest.look_inside",
+            "features.challenge.io.manifest._read_asked",
         ),
     ),
     Format(

@@ -109,5 +109,5 @@ def test_nothing_else_in_the_source_writes_csv():
     assert found == {
         "io/files/csv_text.py",
         "library/arguments.py",  # a file of our own that is read at once and goes
-        "segmentation/submission/runner.py",  # inside the closed room; looked at before it is used
+        "segmentation/sandbox/runner.py",  # inside the closed room; looked at before it is used
     }

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.printed_remedies import refuses
 from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
@@ -141,7 +142,7 @@ def test_trigger_time_counts_where_acquisition_time_is_the_same(tmp_path):
 def test_content_time_makes_no_two_phases_of_one_acquisition_time(tmp_path):
     write_series(tmp_path, "A", 1, ContentTime="120000")
     write_series(tmp_path, "B", 2, ContentTime="120130")
-    with pytest.raises(CaseError, match=r"series 1 and series 2 have one AcquisitionTime.*--clock"):
+    with refuses(CaseError, r"series 1 and series 2 have one AcquisitionTime.*--clock"):
         find_phases(tmp_path)
 
 

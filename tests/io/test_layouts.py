@@ -15,6 +15,8 @@ from napari_mamamia.io.layouts.find import find_data_set, own_layout_file, recog
 from napari_mamamia.io.layouts.known import list_layouts
 from napari_mamamia.io.layouts.layout import parse_layouts
 from napari_mamamia.io.layouts.pattern import PathPattern
+from napari_mamamia.io.layouts.propose import propose_layout
+from napari_mamamia.io.layouts.tree import list_tree
 
 NII = ".nii.gz"
 
@@ -428,3 +430,49 @@ def test_pattern_takes_paths_apart(pattern, path, fields):
 def test_known_layouts_have_names_of_their_own():
     names = [layout.name for layout in list_layouts()]
     assert len(names) == len(set(names)) >= 20
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            ["a/x_t0.nrrd", "a/x_t1.nrrd", "b/x_t0.nrrd", "b/x_t1.nrrd", "masks/a.nrrd"],
+            {"a": ["a/x_t0.nrrd", "a/x_t1.nrrd"], "b": ["b/x_t0.nrrd", "b/x_t1.nrrd"]},
+        ),
+        (
+            [f"in/{p}_dce_{k}.nii.gz" for p in ("P1", "P22") for k in (1, 2, 3)],
+            {p: [f"in/{p}_dce_{k}.nii.gz" for k in (1, 2, 3)] for p in ("P1", "P22")},
+        ),
+        (
+            [f"{p}/{d}/dce_{k}.mha" for p in ("A", "B") for d in ("2001-02-03",) for k in (0, 1)],
+            {p: [f"{p}/2001-02-03/dce_{k}.mha" for k in (0, 1)] for p in ("A", "B")},
+        ),
+        (
+            [f"{p}/{name}.nii.gz" for p in ("A", "B") for name in ("pre", "post1", "post2", "T1")],
+            {p: [f"{p}/{name}.nii.gz" for name in ("pre", "post1", "post2")] for p in ("A", "B")},
+        ),
+    ],
+)
+def test_proposal_for_an_unknown_folder_opens_it(tmp_path, files, expected):
+    root = make_tree(tmp_path / "mine", files)
+    text = propose_layout(list_tree(root))
+    own_layout_file(root).write_text(text)
+    data_set = find_data_set(root)
+    found = {
+        case.patient: phases
+        for case, phases in zip(
+            data_set.cases,
+            (
+                [phase.files[0].relative_to(root).as_posix() for phase in case.phases]
+                for case in data_set.cases
+            ),
+            strict=True,
+        )
+    }
+    assert found == expected
+
+
+def test_nothing_is_proposed_for_a_folder_without_volumes(tmp_path):
+    root = make_tree(tmp_path / "mine", ["letter.pdf", "a/1-01.dcm"])
+    with pytest.raises(FormatError, match="import DICOM"):
+        propose_layout(list_tree(root))

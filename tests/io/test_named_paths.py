@@ -5,9 +5,9 @@ from tests.cli.warm_program import mamamia
 from tests.services.challenge_world import write_references, write_team
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.challenge.services.rank.inputs import algorithm_table
 from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.services.classifier.responses import prediction_table
-from napari_mamamia.services.rank.inputs import algorithm_table
 from napari_mamamia.services.score.models import prediction_folder
 
 

@@ -5,10 +5,10 @@ import json
 import math
 from pathlib import Path
 
+from napari_mamamia.features.review.io.quality_files import queue_text, read_queue
 from napari_mamamia.io.data_set.bundle import read_manifest, write_manifest
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.forms.form_file import form_text, read_form
-from napari_mamamia.io.review.quality_files import queue_text, read_queue
 from napari_mamamia.io.workspace.preferences import (
     load_preferences,
     preferences_path,

@@ -15,16 +15,16 @@ import pytest
 from tests.review_study import MASK, SHA, TableStore, made, new_tables, opened, study
 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError, SaveError
+from napari_mamamia.features.review.io import keys
+from napari_mamamia.features.review.io import store as store_module
+from napari_mamamia.features.review.io.mask_files import list_changed_masks
+from napari_mamamia.features.review.io.study_file import read_study, write_study
+from napari_mamamia.features.review.rules.replay import replay_events
+from napari_mamamia.features.review.rules.signatures import countersign_message, short_key
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.look import read_whole
+from napari_mamamia.features.review.services.make_study import StudyPeople, name_people
 from napari_mamamia.io.files import append_file
-from napari_mamamia.io.review import keys
-from napari_mamamia.io.review import store as store_module
-from napari_mamamia.io.review.mask_files import list_changed_masks
-from napari_mamamia.io.review.study_file import read_study, write_study
-from napari_mamamia.reviewing.replay import replay_events
-from napari_mamamia.reviewing.signatures import countersign_message, short_key
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.look import read_whole
-from napari_mamamia.services.review.make_study import StudyPeople, name_people
 
 
 @pytest.fixture(params=["folder", "tables"])

@@ -9,7 +9,7 @@ import pytest
 
 import napari_mamamia
 from napari_mamamia.core.progress import Cancelled, listening, report_progress
-from napari_mamamia.io.review.share import Share, SilentShareError
+from napari_mamamia.features.review.io.share import Share, SilentShareError
 
 SOURCE = Path(napari_mamamia.__file__).parent
 
@@ -109,16 +109,16 @@ HANDS |= {"send_all", "read_study_events", "require_same_study", "stat_study", "
 HANDS |= {"list_changed_masks", "list_masks_of_study"}
 """What reads and writes there."""
 ERRANDS = {
-    "services/review/export/study_export.py": {"_copy_files"},
-    "services/review/make_study.py": {"_write_frozen"},
-    "services/review/study_form.py": {
+    "features/review/services/export/study_export.py": {"_copy_files"},
+    "features/review/services/make_study.py": {"_write_frozen"},
+    "features/review/services/study_form.py": {
         "load_study_form",
         "load_study_protocol",
         "load_study_queue",
     },
 }
 """Functions that are sent as errands by their name."""
-HERE = {"services/review/check_study.py": {"_list_changed_masks"}}
+HERE = {"features/review/services/check_study.py": {"_list_changed_masks"}}
 """Functions that read in this computer's own folder, too."""
 
 
@@ -163,7 +163,9 @@ def test_no_module_beside_the_store_reaches_into_a_study_but_by_the_door():
         path
         for path in SOURCE.rglob("*.py")
         if not path.is_relative_to(inside)
-        and ("napari_mamamia.io.review" in path.read_text("utf-8") or "review" in path.parts)
+        and (
+            "napari_mamamia.features.review.io" in path.read_text("utf-8") or "review" in path.parts
+        )
     ]
     assert len(users) > 30
     found = {path.relative_to(SOURCE).as_posix(): list_openings(path) for path in users}

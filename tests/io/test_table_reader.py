@@ -11,18 +11,18 @@ import openpyxl
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.clinical.clinical import read_clinical
-from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.detection_files import (
+from napari_mamamia.features.challenge.io.ranking_tables import read_case_columns, read_value_tables
+from napari_mamamia.features.classifiers.io.detection_files import (
     DetectionCases,
     read_detection_cases,
     read_lesions,
     read_predicted_boxes,
 )
+from napari_mamamia.features.review.io.quality_files import read_signs
+from napari_mamamia.io.clinical.clinical import read_clinical
+from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.data_set.named_columns import read_named_columns
-from napari_mamamia.io.data_set.ranking_tables import read_case_columns, read_value_tables
 from napari_mamamia.io.data_set.score_files import read_response_table, read_score_table
-from napari_mamamia.io.review.quality_files import read_signs
 from napari_mamamia.io.tables.cells import NumberStyle, parse_label, parse_number, style_of
 from napari_mamamia.io.tables.summary_rows import is_summary, is_unit_row
 from napari_mamamia.io.tables.tables import read_case_scores

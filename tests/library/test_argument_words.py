@@ -8,7 +8,7 @@ import pytest
 import napari_mamamia as mm
 from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.library.argument_words import advise_failures, say_arguments
+from napari_mamamia.library.argument_words import advise_failures, name_arguments
 
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
@@ -45,13 +45,6 @@ def test_a_study_that_is_not_given_is_named_as_the_argument(data_set, tmp_path):
     assert "study" in text
 
 
-def test_a_label_that_must_be_chosen_is_named_as_the_argument():
-    text = "the mask holds 1, 2: choose one with --label, or map them with --label-map FILE"
-    assert say_arguments(text, mm.export) == (
-        "the mask holds 1, 2: choose one with label, or map them with label_map=FILE"
-    )
-
-
 def test_what_a_refused_study_is_advised_is_an_argument():
     failure = CaseFailure(
         "A",
@@ -65,21 +58,18 @@ def test_what_a_refused_study_is_advised_is_an_argument():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("remedy", "expected"),
     [
-        (
-            "make a copy: mamamia straighten D --out DIR",
-            "make a copy: mamamia straighten D --out DIR",
-        ),
-        ("see mamamia export --help; or --study DIR", "see mamamia export --help; or study=DIR"),
-        ("it said --unknown", "it said --unknown"),
-        ("a--label and ---label", "a--label and ---label"),
-        ("give --channels 3", "give channels=3"),
-        ("name it with --masks NAME=DIR", 'name it with masks={"NAME": DIR}'),
+        (Remedy("label", ("1",)), " (label=1)"),
+        (Remedy("masks", ("NAME=DIR",)), ' (masks={"NAME": DIR})'),
+        (Remedy("study", ("DIR",)), " (study=DIR)"),
+        (Remedy("overwrite"), ' (existing="overwrite")'),
+        (Remedy("unknown"), ""),
+        (Remedy(command="straighten"), ""),
     ],
 )
-def test_commands_and_foreign_options_stay_as_they_are(text, expected):
-    assert say_arguments(text, mm.export) == expected
+def test_a_remedy_is_an_argument_of_the_function_or_is_left_out(remedy, expected):
+    assert name_arguments([remedy], mm.export) == expected
 
 
 def test_every_public_function_that_asks_a_service_advises_arguments():

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import napari_mamamia as mm
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.features.review.services.session import ReviewSession
 
 GRID = mm.Grid.of_spacing((4, 6, 6), (2.0, 1.0, 1.0))
 CASES = ("A_1", "A_2", "B_1", "none")

@@ -110,9 +110,9 @@ def test_masks_on_other_grids_are_a_status_and_no_number(data_set):
 
 
 WRONG_PAIRS = {
-    "the same folder twice": (lambda r, p: (p, p), "in two places"),
-    "the same folder by another way": (lambda r, p: (p, p / ".." / p.name), "in two places"),
-    "a folder and a file": (lambda r, p: (r, p / "A_1.nii.gz"), "both of one kind"),
+    "the same folder twice": (lambda r, p: (p, p), "in different places"),
+    "the same folder by another way": (lambda r, p: (p, p / ".." / p.name), "in different places"),
+    "a folder and a file": (lambda r, p: (r, p / "A_1.nii.gz"), "two of the same kind"),
     "nothing": (lambda r, p: (r, None), "expected an array|expected a reference"),
     "a folder and a mask": (lambda r, p: (r, np.ones((2, 2, 2))), "got the folder"),
     "a number": (lambda r, p: (r / "A_1.nii.gz", 3), "expected a grid"),
@@ -141,9 +141,9 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
 
 WRONG_OPTIONS = {
     "profile": ("clinicla", "official-code"),
-    "label": (0, "label 0 is background"),
-    "bootstrap": (-1, "whole number from 0 on for bootstrap"),
-    "seed": (1.5, "whole number from 0 on for seed"),
+    "label": (0, "label other than 0, which is background"),
+    "bootstrap": (-1, "whole number of 0 or above for bootstrap"),
+    "seed": (1.5, "whole number of 0 or above for seed"),
     "workers": (-1, "number of processes"),
     "clinical": (3, "expected a path for the clinical table"),
     "columns": ({"ages": "age"}, "the field 'ages'"),
@@ -163,7 +163,7 @@ def test_what_only_files_have_is_refused_for_masks_in_memory(data_set):
         _score(mask, mask, images=data_set)
     with pytest.raises(mm.ArgumentError, match="since distances are in mm"):
         _score(mask.array, mask.array)
-    with pytest.raises(mm.ArgumentError, match="choose the threshold yourself"):
+    with pytest.raises(mm.ArgumentError, match="apply a threshold"):
         _score(mask.array * 0.3, mask.array, grid=mask.grid)
     with pytest.raises(mm.GridMismatchError, match=r"pass mask\.T"):
         _score(mask, mask.array.T, grid=mask.grid)
@@ -228,7 +228,7 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
     assert "Paired tests" in found._repr_html_()
     out = found.save(tmp_path / "both", progress=False)
     assert {p.name for p in out.iterdir()} >= {"perfect", "shifted", "comparison.json"}
-    with pytest.raises(mm.ArgumentError, match="a name of its own"):
+    with pytest.raises(mm.ArgumentError, match="different names for all models"):
         scores.compare(scores)
     with pytest.raises(mm.ArgumentError, match="two models or more"):
         scores.compare()

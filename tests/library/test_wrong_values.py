@@ -59,7 +59,7 @@ WRONG = {
     ),
     "columns": (
         lambda d, out: mm.score(d.root, d.root, columns={"age": "Age"}, progress=False),
-        "columns only with a clinical table",
+        "a clinical table for columns",
     ),
     "click array": (
         lambda d, out: mm.predict(d, out=out, click=np.array([1, 2, 3])),

@@ -10,10 +10,10 @@ from tests.source import SOURCE, calls_of, modules_with, words_of
 RULES = Path(__file__).parent / "windows" / "sitecustomize.py"
 SYSTEM = "core/program/system.py"
 ALLOWED = {
-    "segmentation/submission/runner.py": {
+    "segmentation/sandbox/runner.py": {
         *("os.fork", "os.waitstatus_to_exitcode", "os.open", "resource", "ctypes"),
     },
-    "segmentation/submission/cuda.py": {"os.sysconf"},
+    "segmentation/sandbox/cuda.py": {"os.sysconf"},
     "kinetics/registration/itk.py": {"ctypes"},
     "segmentation/worker/shared_arrays.py": {"os.posix_fallocate"},
     "core/program/child_process.py": {"os.execve"},

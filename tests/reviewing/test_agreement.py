@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.reviewing.agreement import (
+from napari_mamamia.features.review.rules.agreement import (
     Scale,
     Weighting,
     absolute_of_sums,

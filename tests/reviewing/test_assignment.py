@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.review import ReadingMode, StudyPlan
-from napari_mamamia.reviewing.assignment import deal_cases, order_of_looks
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.rules.assignment import deal_cases, order_of_looks
 
 
 def deal(n_cases, n_readers, per_case=2, **more):

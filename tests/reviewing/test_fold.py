@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.review_study import ORIGIN, SHA, Story, study
 
-from napari_mamamia.core.review import ReadingMode, Task
-from napari_mamamia.reviewing.replay import replay_events
-from napari_mamamia.reviewing.states import CaseState, lines_of_table
+from napari_mamamia.features.review.core.review import ReadingMode, Task
+from napari_mamamia.features.review.rules.replay import replay_events
+from napari_mamamia.features.review.rules.states import CaseState, lines_of_table
 
 OTHER = "b" * 64
 

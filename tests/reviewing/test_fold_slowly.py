@@ -5,9 +5,9 @@ import random
 import pytest
 from tests.review_study import ORIGIN, SHA, Story, study
 
-from napari_mamamia.core.review import ReadingMode, Role, Task
-from napari_mamamia.reviewing.replay import ReplayMemory, replay_events
-from napari_mamamia.reviewing.states import STEPS, CaseState, Scope
+from napari_mamamia.features.review.core.review import ReadingMode, Role, Task
+from napari_mamamia.features.review.rules.replay import ReplayMemory, replay_events
+from napari_mamamia.features.review.rules.states import STEPS, CaseState, Scope
 
 OTHER, MISSING = "b" * 64, "c" * 64
 READERS = ("ana", "ben", "cem")

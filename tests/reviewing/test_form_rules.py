@@ -17,9 +17,7 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.form import FieldScope
-from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.forms.form_file import parse_form
-from napari_mamamia.reviewing.form_rules import (
+from napari_mamamia.findings.form_rules import (
     fill_computed,
     find_contradictions,
     find_unknown,
@@ -28,13 +26,15 @@ from napari_mamamia.reviewing.form_rules import (
     list_questions,
     why_other_form,
 )
-from napari_mamamia.reviewing.form_values import (
+from napari_mamamia.findings.form_values import (
     list_rows,
     normalise_answers,
     parse_answers,
     parse_answers_text,
     record_answers,
 )
+from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.forms.form_file import parse_form
 
 ONE, TWO = Place(FieldScope.LESION, "1"), Place(FieldScope.LESION, "2")
 RIGHT, LEFT = Place(FieldScope.BREAST, "right"), Place(FieldScope.BREAST, "left")

@@ -7,8 +7,8 @@ import pytest
 from tests.review_study import ORIGIN, Story, study
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.review import LeadKey, Meaning, Role, StudyReader
-from napari_mamamia.reviewing.replay import replay_events
+from napari_mamamia.features.review.core.review import LeadKey, Meaning, Role, StudyReader
+from napari_mamamia.features.review.rules.replay import replay_events
 
 LEADS = ("lea", "jo", "max")
 DIGITS = {"lea": "1", "jo": "2", "max": "3", "ana": "4", "thief": "9"}

@@ -18,8 +18,8 @@ from napari_mamamia.core.answers import (
     Place,
 )
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
-from napari_mamamia.reviewing.form_values import parse_answers, record_answers
-from napari_mamamia.reviewing.lesion_numbers import (
+from napari_mamamia.findings.form_values import parse_answers, record_answers
+from napari_mamamia.findings.lesion_numbers import (
     N_ANCHORS,
     follow_numbers,
     keep_anchors,

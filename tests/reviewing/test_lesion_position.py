@@ -21,10 +21,9 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-from napari_mamamia.reviewing import lesion_position
-from napari_mamamia.reviewing.form_rules import fill_computed, find_contradictions
-from napari_mamamia.reviewing.lesion_position import (
+from napari_mamamia.findings import lesion_position
+from napari_mamamia.findings.form_rules import fill_computed, find_contradictions
+from napari_mamamia.findings.lesion_position import (
     LEAST_RADIUS_MM,
     NEAR_MIDLINE_MM,
     find_depth,
@@ -32,8 +31,9 @@ from napari_mamamia.reviewing.lesion_position import (
     list_hours,
     place_lesions,
 )
+from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
-from napari_mamamia.services.review.case_facts import measure_case
+from napari_mamamia.services.findings.case_facts import measure_case
 
 FORM = read_shipped_lexicon("breast-mri-2013").form
 RIGHT_NIPPLE, LEFT_NIPPLE = (90.0, 60.0, 0.0), (-90.0, 60.0, 0.0)

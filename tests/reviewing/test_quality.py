@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.quality import QualityCase, Queue, QueuePlace
-from napari_mamamia.reviewing.quality import (
+from napari_mamamia.features.review.core.quality import QualityCase, Queue, QueuePlace
+from napari_mamamia.features.review.rules.quality import (
     estimate_rate,
     find_volume_outliers,
     follow_capture,

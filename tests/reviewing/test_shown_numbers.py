@@ -3,7 +3,7 @@
 import pytest
 
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Measure
-from napari_mamamia.reviewing.shown_numbers import name_unit, read_number, show_number
+from napari_mamamia.findings.shown_numbers import name_unit, read_number, show_number
 
 NUMBER, LESION = FieldKind.NUMBER, FieldScope.LESION
 VOLUME = Field("v", "Volume", NUMBER, LESION, unit="mm3", measure=Measure.VOLUME_MM3)

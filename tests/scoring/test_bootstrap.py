@@ -136,7 +136,7 @@ def test_undefined_resamples_are_left_out_and_counted():
 def test_bca_is_undefined_when_all_resamples_lie_on_one_side():
     found = replicates_of(range(1, 10), 0.0).interval("x", IntervalMethod.BCA)
     assert np.isnan([found.low, found.high]).all()
-    assert found.reason == "the estimate lies below all resampled values: no BCa"
+    assert found.reason == "the estimate lies below all resampled values, so BCa is undefined"
 
 
 def test_an_undefined_number_has_no_interval():

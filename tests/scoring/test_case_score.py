@@ -100,7 +100,7 @@ def test_two_empty_masks_are_undefined_clinically():
 def test_two_empty_masks_have_dice_zero_in_the_challenge(profile):
     score = score_label_maps("C1", EMPTY, EMPTY, profile)
     assert (score.status, score.dsc) == (ScoreStatus.BOTH_EMPTY, 0)
-    assert "Dice is 0 by the profile" in score.reason
+    assert "Dice is 0 as the profile defines" in score.reason
 
 
 @pytest.mark.parametrize("profile", [CLINICAL, PAPER])
@@ -220,7 +220,7 @@ def test_a_soft_mask_counts_from_one_half_clinically_and_on_paper():
     assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 1
     faint = score_label_maps("C1", labels(cube()), labels(soft * 0.6))
     assert faint.status is ScoreStatus.PREDICTION_EMPTY
-    assert "its largest value is 0.3, 0.5 and more is foreground" in faint.reason
+    assert "its largest value is 0.3; 0.5 and above is foreground" in faint.reason
 
 
 def test_255_as_the_only_value_is_a_mask_and_2_is_another_label_on_paper():

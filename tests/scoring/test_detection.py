@@ -12,7 +12,7 @@ from napari_mamamia.core.choices import (
     LesionMatching,
     RiskModel,
 )
-from napari_mamamia.scoring.detection.boxes import (
+from napari_mamamia.features.classifiers.scoring.detection.boxes import (
     Lesions,
     Overlaps,
     PredictedBoxes,
@@ -20,15 +20,21 @@ from napari_mamamia.scoring.detection.boxes import (
     box_overlaps,
     risk_of_size,
 )
-from napari_mamamia.scoring.detection.curves import (
+from napari_mamamia.features.classifiers.scoring.detection.curves import (
     RATES,
     CurveKind,
     Events,
     average_precision_of_lesions,
 )
-from napari_mamamia.scoring.detection.detection import score_detection
-from napari_mamamia.scoring.detection.matching import MatchingRule, match_lesions
-from napari_mamamia.scoring.detection.results import DetectionInput, DetectionSettings
+from napari_mamamia.features.classifiers.scoring.detection.detection import score_detection
+from napari_mamamia.features.classifiers.scoring.detection.matching import (
+    MatchingRule,
+    match_lesions,
+)
+from napari_mamamia.features.classifiers.scoring.detection.results import (
+    DetectionInput,
+    DetectionSettings,
+)
 from napari_mamamia.scoring.statistics.auc import auc
 
 QUICK = DetectionSettings(n_resamples=0)

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import ArgumentError
-from napari_mamamia.scoring.detection.focal import FocalReading, risk_adjusted_focal
+from napari_mamamia.features.classifiers.scoring.detection.focal import (
+    FocalReading,
+    risk_adjusted_focal,
+)
 
 LOGITS = np.array([0.5, -1, 1.2, -2], np.float32)  # as networks give them: 1.2 is 1.2000000477
 IS_LESION = np.array([True, True, False, False])

@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.scoring.detection.boxes import Lesions, PredictedBoxes, box_overlaps
-from napari_mamamia.scoring.detection.detection import score_detection
-from napari_mamamia.scoring.detection.results import DetectionInput, DetectionSettings
-from napari_mamamia.scoring.report.detection import write_detection_page
+from napari_mamamia.features.classifiers.scoring.detection.boxes import (
+    Lesions,
+    PredictedBoxes,
+    box_overlaps,
+)
+from napari_mamamia.features.classifiers.scoring.detection.detection import score_detection
+from napari_mamamia.features.classifiers.scoring.detection.report import write_detection_page
+from napari_mamamia.features.classifiers.scoring.detection.results import (
+    DetectionInput,
+    DetectionSettings,
+)
 
 BROWSER = next((b for b in ("chromium", "chromium-browser") if shutil.which(b)), None)
 MEASURE = """<script>

@@ -73,8 +73,8 @@ def test_the_worked_example_comes_out_of_its_cases():
     wide = interval.wide_because
     assert (wide.group, wide.n) == (">70", 6)
     assert " ".join(say_disparity(found, 5)) == (
-        "Dice disparity 0.080. By chance alone, groups of these sizes give 0.043 on average. True "
-        "disparity: between 0 and 0.19 (95 %). These data do not show that groups differ, nor "
+        "Dice disparity 0.080. Chance alone gives 0.043 on average between groups of these sizes. "
+        "True disparity: between 0 and 0.19 (95 %). These data do not show that groups differ, nor "
         "exclude a gap of 0.19 (group >70, n = 6)."
     )
 
@@ -88,8 +88,8 @@ def test_a_smaller_group_is_scored_but_not_spoken_of():
     assert [(one.group, one.n) for one in found.interval.left_out] == [("old", 1)]
     said = " ".join(say_disparity(found, 5))
     assert "0.75 as scored, over all groups; 0.10 between those of 5 cases or more" in said
-    assert "Groups differ, by at least 0.07" in said
-    assert said.endswith("Left out as too small: old (n = 1).")
+    assert "Groups differ by at least 0.07" in said
+    assert said.endswith("Left out because too small: old (n = 1).")
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_one_group_of_enough_cases_has_no_interval_and_says_why():
     assert not one.interval.is_defined
     assert np.isnan(one.by_chance)
     said = " ".join(say_disparity(one, 5))
-    assert "one group of breast density has 5 cases or more: a gap needs two" in said
-    assert "Left out as too small: a (n = 1), b (n = 4)." in said
+    assert "one group of breast density has 5 cases or more, but a gap needs two groups" in said
+    assert "Left out because too small: a (n = 1), b (n = 4)." in said
     assert not found.fairness.is_defined
 
 

@@ -74,7 +74,7 @@ def test_a_prediction_in_the_other_breast_is_named_with_both_distances():
     # centres at x index 32.5 and 112.5, 42 voxels right and 38 voxels left of the middle at 74.5
     found = reason(FailureKind.WRONG_BREAST, REFERENCE, cubes((10, 10, 110)))
     assert found == (
-        "the reference's centre lies 84 mm to the patient's right of the middle of the volume, "
+        "the reference's centroid is 84 mm to the patient's right of the middle of the volume, "
         "the prediction's 76 mm to the patient's left"
     )
 
@@ -113,7 +113,7 @@ def test_a_false_part_is_far_from_twenty_millimetres_on():
     near, far = cubes((10, 10, 30), (10, 10, 44)), cubes((10, 10, 30), (10, 10, 45))
     assert FailureKind.FAR_FALSE_POSITIVE not in kinds(REFERENCE, near)
     found = reason(FailureKind.FAR_FALSE_POSITIVE, REFERENCE, far)
-    assert found == "1 predicted part of 1728 mm3 in all, up to 20 mm from the reference"
+    assert found == "1 predicted part with 1728 mm3 in total, up to 20 mm from the reference"
 
 
 def test_false_parts_are_no_over_segmentation():
@@ -126,7 +126,7 @@ def test_twice_the_volume_is_over_segmentation():
     grown = REFERENCE.array.copy()
     grown[10:16, 10:16, 36:42] = True  # 432 voxels, exactly 2 x 216
     found = reason(FailureKind.OVER_SEGMENTATION, REFERENCE, Mask(GRID, grown))
-    assert found == "the parts that meet the reference have 2.0 times its volume"
+    assert found == "the predicted parts that overlap the reference have 2.0 times its volume"
     grown[10, 10, 41] = False
     assert FailureKind.OVER_SEGMENTATION not in kinds(REFERENCE, Mask(GRID, grown))
 
@@ -146,13 +146,13 @@ def test_three_pieces_in_one_lesion_are_fragments():
     assert FailureKind.FRAGMENTED not in kinds(REFERENCE, Mask(GRID, pieces))
     pieces[:, :, 34] = False
     found = reason(FailureKind.FRAGMENTED, REFERENCE, Mask(GRID, pieces))
-    assert found == "one lesion is predicted in 3 parts"
+    assert found == "one lesion is predicted as 3 separate parts"
 
 
 def test_one_of_two_lesions_missed_is_named_with_its_volume():
     two = cubes((10, 10, 30), (10, 25, 30))
     found = reason(FailureKind.LESION_MISSED, two, REFERENCE)
-    assert found == "1 of 2 lesions missed, the largest of 1728 mm3"
+    assert found == "1 of 2 lesions missed, the largest has 1728 mm3"
 
 
 def test_a_speck_of_the_reference_is_no_missed_lesion():
@@ -262,7 +262,7 @@ def test_contrast_is_that_of_a_slow_search_of_the_surroundings():
 def test_a_tumour_like_its_surroundings_has_low_contrast():
     faint, bright = images(55, 50), images(120, 50)
     found = reason(FailureKind.LOW_CONTRAST, REFERENCE, REFERENCE, faint)
-    assert found == "the tumour enhances 0.5 SD above the 8 mm around it"
+    assert found == "the tumour enhances 0.5 SD more than the 8 mm around it"
     assert FailureKind.LOW_CONTRAST not in kinds(REFERENCE, REFERENCE, bright)
 
 

@@ -6,9 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_mamamia.scoring.federation import aggregation as rules
-from napari_mamamia.scoring.federation.convergence import ConvergenceReading, convergence_scores
-from napari_mamamia.scoring.federation.times import Collaborator, assign_times, simulate_round
+from napari_mamamia.features.challenge.scoring.federation import aggregation as rules
+from napari_mamamia.features.challenge.scoring.federation.convergence import (
+    ConvergenceReading,
+    convergence_scores,
+)
+from napari_mamamia.features.challenge.scoring.federation.times import (
+    Collaborator,
+    assign_times,
+    simulate_round,
+)
 
 CASES = [10, 30, 60]
 VALUES = np.array([[1.0, 2, 4], [2, 0, 1], [0, 1, 9]])

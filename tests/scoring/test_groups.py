@@ -20,7 +20,7 @@ def test_there_are_rules_for_every_profile_in_its_order():
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="choose one of clinical, official-code, paper"):
+    with pytest.raises(ValueError, match="one of the profiles clinical, official-code, paper"):
         rules_of("strict")
 
 
@@ -75,7 +75,7 @@ def test_every_unassigned_case_is_listed_with_its_reason():
     )
     age, menopause, density = group_cases(("A", "B", "C"), cohort, rules_of("paper"))
     assert [(u.case_id, u.reason) for u in age.unassigned] == [
-        ("A", "age 40 lies in no age group of the profile paper"),
+        ("A", "age 40 is in no age group of the profile paper"),
         ("B", "the age is missing"),
         ("C", "it is not in the clinical table"),
     ]
@@ -85,7 +85,7 @@ def test_every_unassigned_case_is_listed_with_its_reason():
         "it is not in the clinical table",
     ]
     assert [u.reason for u in density.unassigned] == [
-        "breast density 'e' is none of a, b, c, d",
+        "breast density 'e' is not one of a, b, c, d",
         "the breast density is missing",
         "it is not in the clinical table",
     ]

@@ -9,13 +9,16 @@ from html import unescape
 import numpy as np
 import pytest
 
+from napari_mamamia.features.challenge.scoring.leaderboard import (
+    LeaderboardContent,
+    leaderboard_page,
+)
+from napari_mamamia.features.challenge.scoring.sites import describe_sites
+from napari_mamamia.features.challenge.scoring.team_page import TeamDetails, link_pages, team_page
 from napari_mamamia.scoring.ranking.ranking import rank_tables
-from napari_mamamia.scoring.ranking.sites import describe_sites
 from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, RankSettings
 from napari_mamamia.scoring.report.drawing import Drawn
-from napari_mamamia.scoring.report.leaderboard import LeaderboardContent, leaderboard_page
 from napari_mamamia.scoring.report.page import render_page
-from napari_mamamia.scoring.report.team_page import TeamDetails, link_pages, team_page
 
 HOSTILE = ("<script>alert(1)</script>", "$x^{$", "_hidden", "ä" * 80, "a b")
 BROWSER = next((b for b in ("chromium", "chromium-browser") if shutil.which(b)), None)

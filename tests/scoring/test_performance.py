@@ -39,9 +39,9 @@ def test_without_a_defined_score_performance_is_nan_with_a_reason():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("A", 1.2, 0.1)], "dsc must be from 0 to 1 .* got 1.2 for case A"),
+        ([("A", 1.2, 0.1)], "expected dsc to be from 0 to 1 .* got 1.2 for case A"),
         ([("A", -0.1, 0.1)], "got -0.1"),
-        ([("A", 0.5, -0.1)], "norm_hd must be 0 or above"),
+        ([("A", 0.5, -0.1)], "expected norm_hd to be 0 or above"),
         ([("A", 0.5, float("inf"))], "got inf"),
         ([("A", 0.5, 0.1), ("A", 0.5, 0.1)], "case A twice"),
     ],
@@ -52,7 +52,7 @@ def test_impossible_scores_are_refused_with_case_and_value(rows, said):
 
 
 def test_columns_of_another_length_are_refused():
-    with pytest.raises(ValueError, match="2 cases need as many values of dsc"):
+    with pytest.raises(ValueError, match="expected 2 values of dsc"):
         SegmentationScores(("A", "B"), np.zeros(3), np.zeros(2))
 
 

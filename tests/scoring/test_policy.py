@@ -251,7 +251,7 @@ def test_cases_are_counted_by_rule():
     left_out = count_cases(rows, CLINICAL, UnusableRule.LEAVE_OUT)
     assert (left_out.case_ids, left_out.left_out) == (("a",), ("b",))
     rejected = count_cases(rows, OFFICIAL_CODE).rejected
-    assert "1 case(s) without a usable prediction (b unreadable)" in rejected
+    assert "1 case without a usable prediction (b unreadable)" in rejected
     with pytest.raises(ValueError, match="reject or leave-out"):
         count_cases(rows, OFFICIAL_CODE, UnusableRule.WORST_SCORE)
     # a table whose NormHD goes above what the profile gives has no worst value

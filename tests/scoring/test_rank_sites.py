@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.choices import SiteRule
-from napari_mamamia.scoring.ranking.sites import (
+from napari_mamamia.features.challenge.scoring.sites import (
     ConvergenceRule,
     describe_sites,
     rank_sites,

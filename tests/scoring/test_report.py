@@ -145,7 +145,7 @@ def some_content(**changes):
     failures = {
         ODD_ID: (Failure(FailureKind.MISSED, "nothing is predicted"),),
         "C_001": (
-            Failure(FailureKind.FRAGMENTED, "one lesion is predicted in 3 parts"),
+            Failure(FailureKind.FRAGMENTED, "one lesion is predicted as 3 separate parts"),
             Failure(FailureKind.SMALL_TUMOUR, "the reference has 64 mm3"),
         ),
     }

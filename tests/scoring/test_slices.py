@@ -124,7 +124,7 @@ def test_too_little_support_is_told():
     groups = [Grouping("g", ("a", "b"), np.array([0, 0, 1, 1]))]
     search = worst_slices("dsc", np.array([0.1, 0.2, 0.3, 0.4]), groups)
     assert search.worst == ()
-    assert search.reason == "no combination of groups leaves 20 cases inside and outside"
+    assert search.reason == "no combination of groups has 20 cases inside and outside"
 
 
 def test_a_metric_without_values_or_spread_is_told():

@@ -8,15 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from napari_mamamia.scoring.classifier.audit import MetadataColumn, audit, duplicates, fisher
-from napari_mamamia.scoring.classifier.operating import Units
-from napari_mamamia.scoring.classifier.split import (
+from napari_mamamia.features.classifiers.scoring.audit import (
+    MetadataColumn,
+    audit,
+    duplicates,
+    fisher,
+)
+from napari_mamamia.features.classifiers.scoring.split import (
     PartShare,
     deal_patients,
     join_patients,
     require_apart,
 )
-from napari_mamamia.scoring.classifier.stacking import (
+from napari_mamamia.features.classifiers.scoring.stacking import (
     ElasticNet,
     StackRules,
     deal_folds,
@@ -24,6 +28,7 @@ from napari_mamamia.scoring.classifier.stacking import (
     fit_elastic_net,
     fit_stack,
 )
+from napari_mamamia.scoring.classifier.operating import Units
 
 
 def alone(n):

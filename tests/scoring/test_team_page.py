@@ -5,17 +5,17 @@ import pytest
 from scipy.stats import t as student
 from tests.scoring.test_leaderboard import content_of, tables_of, undrawn
 
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.ranking.ranking import rank_table
-from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, RankSettings
-from napari_mamamia.scoring.report.page import render_page
-from napari_mamamia.scoring.report.team_groups import tabulate_groups
-from napari_mamamia.scoring.report.team_page import (
+from napari_mamamia.features.challenge.scoring.team_groups import tabulate_groups
+from napari_mamamia.features.challenge.scoring.team_page import (
     TeamDetails,
     link_pages,
     name_pages,
     team_page,
 )
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.ranking.ranking import rank_table
+from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, RankSettings
+from napari_mamamia.scoring.report.page import render_page
 
 
 def page_of(tables, name, details=None, **settings):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.choices import IsolationKind, Task
-from napari_mamamia.segmentation.submission.external import read_submission
-from napari_mamamia.segmentation.submission.isolation import Isolation, find_isolation
-from napari_mamamia.segmentation.submission.limits import RunLimits, RunOfSubmission
-from napari_mamamia.segmentation.submission.run import run_submission_once
-from napari_mamamia.segmentation.submission.sandbox import Patient, find_interpreter
+from napari_mamamia.segmentation.sandbox.external import read_submission
+from napari_mamamia.segmentation.sandbox.isolation import Isolation, find_isolation
+from napari_mamamia.segmentation.sandbox.limits import RunLimits, RunOfSubmission
+from napari_mamamia.segmentation.sandbox.run import run_submission_once
+from napari_mamamia.segmentation.sandbox.sandbox import Patient, find_interpreter
 
 OPEN = Isolation(IsolationKind.NONE)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.cli.warm_program import mamamia
 
-from napari_mamamia.segmentation.submission import cuda as external_cuda
-from napari_mamamia.segmentation.submission.external import cuda_by_name
-from napari_mamamia.segmentation.submission.isolation import has_graphics_card
+from napari_mamamia.segmentation.sandbox import cuda as external_cuda
+from napari_mamamia.segmentation.sandbox.external import cuda_by_name
+from napari_mamamia.segmentation.sandbox.isolation import has_graphics_card
 
 torch = pytest.importorskip("torch")
 

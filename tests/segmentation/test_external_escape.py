@@ -15,19 +15,19 @@ import pytest
 
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.submission import run as external_run
-from napari_mamamia.segmentation.submission.cgroup import control_group
-from napari_mamamia.segmentation.submission.external import read_submission
-from napari_mamamia.segmentation.submission.isolation import (
+from napari_mamamia.segmentation.sandbox import run as external_run
+from napari_mamamia.segmentation.sandbox.cgroup import control_group
+from napari_mamamia.segmentation.sandbox.external import read_submission
+from napari_mamamia.segmentation.sandbox.isolation import (
     Isolation,
     Sandbox,
     bubblewrap_command,
     has_graphics_card,
 )
-from napari_mamamia.segmentation.submission.limits import Ending
-from napari_mamamia.segmentation.submission.outputs import take_mask
-from napari_mamamia.segmentation.submission.sandbox import Interpreter, lay_out
-from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
+from napari_mamamia.segmentation.sandbox.limits import Ending
+from napari_mamamia.segmentation.sandbox.outputs import take_mask
+from napari_mamamia.segmentation.sandbox.sandbox import Interpreter, lay_out
+from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -342,7 +342,7 @@ def test_the_system_holds_the_processes_of_root_too_where_it_has_control_groups(
     room, tmp_path, monkeypatch
 ):
     """Nobody looks here: an endless bomb of root once outran the look."""
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.run.can_watch", lambda: False)
+    monkeypatch.setattr("napari_mamamia.segmentation.sandbox.run.can_watch", lambda: False)
     before = groups()
     done = run_foreign(tmp_path, f"import os, time\n{BOMB}", room, processes=40)
     told = done.output / "count"
@@ -368,8 +368,8 @@ def fake_groups(tmp_path, monkeypatch, own="0::/user/mine", controllers=("memory
         (folder / "cgroup.subtree_control").write_text(content)
         (folder / "cgroup.procs").touch()
     (tmp_path / "own").write_text(f"9:name=systemd:/\n{own}\n")
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOT", group)
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._OWN", tmp_path / "own")
+    monkeypatch.setattr("napari_mamamia.segmentation.sandbox.cgroup._ROOT", group)
+    monkeypatch.setattr("napari_mamamia.segmentation.sandbox.cgroup._OWN", tmp_path / "own")
     make, remove = Path.mkdir, Path.rmdir
     files = ["cgroup.procs", *(f"{name}.max" for name in controllers)]
     files += ["memory.swap.max", "memory.oom.group", "memory.events"]
@@ -450,7 +450,7 @@ def test_without_a_group_nothing_stands_before_the_command(tmp_path, monkeypatch
 def test_a_group_that_no_process_may_enter_is_not_used(tmp_path, monkeypatch):
     folder = fake_groups(tmp_path, monkeypatch)
     monkeypatch.setattr(
-        "napari_mamamia.segmentation.submission.cgroup._ENTER", 'false "$0" && exec "$@"'
+        "napari_mamamia.segmentation.sandbox.cgroup._ENTER", 'false "$0" && exec "$@"'
     )
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with control_group(40, 400_000_000) as group:
@@ -464,7 +464,7 @@ def test_a_group_that_a_killed_process_left_goes_with_the_next_and_one_in_use_st
     for name in ("cgroup.procs", "mamamia-999999999-aa/x", f"mamamia-{os.getpid()}-bb/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / "cgroup.procs").touch()
-    monkeypatch.setattr("napari_mamamia.segmentation.submission.cgroup._ROOT", tmp_path)
+    monkeypatch.setattr("napari_mamamia.segmentation.sandbox.cgroup._ROOT", tmp_path)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with control_group(5, 10**9) as group:
         assert group.prefix == ()  # no controller of processes here

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.segmentation.submission import run, seccomp, watch
-from napari_mamamia.segmentation.submission.limits import Ending
-from napari_mamamia.segmentation.submission.resources import RESOURCES, Hold
+from napari_mamamia.segmentation.sandbox import run, seccomp, watch
+from napari_mamamia.segmentation.sandbox.limits import Ending
+from napari_mamamia.segmentation.sandbox.resources import RESOURCES, Hold
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign

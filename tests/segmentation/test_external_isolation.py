@@ -12,9 +12,9 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.submission.isolation import find_isolation
-from napari_mamamia.segmentation.submission.limits import Ending
-from napari_mamamia.segmentation.submission.sandbox import find_interpreter
+from napari_mamamia.segmentation.sandbox.isolation import find_isolation
+from napari_mamamia.segmentation.sandbox.limits import Ending
+from napari_mamamia.segmentation.sandbox.sandbox import find_interpreter
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign
@@ -348,7 +348,7 @@ def test_nothing_is_downloaded_for_a_container(tmp_path, monkeypatch):
 
 
 def test_a_container_has_no_network_and_one_writable_folder(tmp_path, monkeypatch):
-    from napari_mamamia.segmentation.submission.isolation import Sandbox, container_command
+    from napari_mamamia.segmentation.sandbox.isolation import Sandbox, container_command
 
     fake_program(tmp_path / "bin", "docker", 'echo "Docker version 28.2.2, build e6534b4"')
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

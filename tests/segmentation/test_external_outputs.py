@@ -9,8 +9,12 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.submission.outputs import take_mask
-from napari_mamamia.segmentation.submission.table import Response, constant_note, take_responses
+from napari_mamamia.features.challenge.services.submission.table import (
+    Response,
+    constant_note,
+    take_responses,
+)
+from napari_mamamia.segmentation.sandbox.outputs import take_mask
 
 SHAPE = (4, 6, 8)
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])

@@ -47,7 +47,10 @@ def write_team(folder: Path, shift: int, n_cases: int = 6) -> Path:
 
 def begun(root: Path, n_cases: int = 6, **more):
     """Begin a challenge in ``root/challenge`` and hand in the teams' masks."""
-    from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
+    from napari_mamamia.features.challenge.services.challenge.begin import (
+        ChallengeSettings,
+        begin_challenge,
+    )
 
     reference_folder = write_references(root, n_cases)
     settings = {

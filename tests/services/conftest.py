@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.io.review import keys
+from napari_mamamia.features.review.io import keys
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.review.case_facts import (
+from napari_mamamia.services.findings.case_facts import (
     find_breasts,
     measure_case,
     measure_lesions,

@@ -163,7 +163,7 @@ def test_key_images_come_first_and_each_lesion_at_its_largest_slice_after_them(o
     of_lesion = caption
     draw(opened, MeasureKind.KEY_IMAGE, [(6, 3, 3)], text="duct")
     assert names() == [
-        ("1. key image · duct", "axial, slice 7 of 8 (6 on the slider), phase 1; the bar is 10 mm"),
+        ("1. key image · duct", "axial, slice 7 of 8 (6 on the slider), phase 1; scale bar 10 mm"),
         ("2. lesion 1", of_lesion),
     ]
 
@@ -350,7 +350,7 @@ def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
     (path,) = (opened.workspace.root / "measurements/Ana").iterdir()
     path.write_bytes(path.read_bytes().replace(b'"2.000"', b'"9.000"', 1))
     report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
-    assert "1 damaged place(s)" in (tmp_path / "out/A.html").read_text("utf-8")
+    assert "1 damaged entry" in (tmp_path / "out/A.html").read_text("utf-8")
 
 
 @with_dots
@@ -429,7 +429,7 @@ def test_answers_stand_in_page_and_table_with_codes_and_what_is_open(opened, tmp
 @with_dots
 def test_a_case_that_nobody_described_says_so_and_has_no_open_questions(opened, tmp_path):
     page = page_of(opened, tmp_path / "out")
-    assert "Nobody described this case." in page
+    assert "No findings entered." in page
     assert "not answered" not in page
     assert "not answered" not in (tmp_path / "out/measures.csv").read_text("utf-8")
 
@@ -505,7 +505,7 @@ def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_pat
     (path,) = (opened.workspace.root / "findings/Ana").iterdir()
     path.write_bytes(path.read_bytes().replace(b"irregular", b"irregulax", 1))
     page = page_of(opened, tmp_path / "out")
-    assert "of the record of findings 1 damaged place(s)" in page
+    assert "the record of findings lacks 1 damaged entry" in page
     assert str(tmp_path) not in page
 
 

@@ -23,18 +23,21 @@ from tests.services.challenge_world import (
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
-from napari_mamamia.io.challenge.ledger import AttemptOutcome, read_ledger
+from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits, read_challenge
+from napari_mamamia.features.challenge.io.ledger import AttemptOutcome, read_ledger
+from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
+from napari_mamamia.features.challenge.services.challenge.begin import (
+    ChallengeSettings,
+    begin_challenge,
+)
+from napari_mamamia.features.challenge.services.challenge.run import run_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.files import checksums
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.batch import child
 from napari_mamamia.services.batch.work import Place
-from napari_mamamia.services.challenge.attempt import ProgramSettings
-from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
-from napari_mamamia.services.challenge.run import run_challenge
-from napari_mamamia.services.challenge.verify import verify_challenge
 
 TWO = 2
 
@@ -448,7 +451,7 @@ def test_a_run_that_was_killed_goes_on_with_the_attempt_that_it_had_begun(challe
 
 
 def test_a_disk_that_refuses_once_brands_no_submission(challenge, monkeypatch):
-    from napari_mamamia.io.challenge import handed_in
+    from napari_mamamia.features.challenge.io import handed_in
 
     def refuse(path):
         raise OSError(116, "Stale file handle", str(path))

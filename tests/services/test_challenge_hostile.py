@@ -9,12 +9,12 @@ import pytest
 from tests.services.challenge_world import TEAMS, begun
 
 from napari_mamamia.core.records import FailureCause
-from napari_mamamia.io.challenge.ledger import AttemptOutcome, read_ledger
+from napari_mamamia.features.challenge.io.ledger import AttemptOutcome, read_ledger
+from napari_mamamia.features.challenge.services.challenge import run as run_module
+from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
+from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.services.batch.work import Outcome
-from napari_mamamia.services.challenge import run as run_module
-from napari_mamamia.services.challenge.attempt import ProgramSettings
-from napari_mamamia.services.challenge.run import run_challenge
 
 MB = 1 << 20
 ROWS = b"case_id,dsc\nC_00,1\n"
@@ -104,7 +104,7 @@ def test_whatever_a_submission_raises_costs_no_other_team_its_turn(
 
 
 def read_of(challenge, team):
-    from napari_mamamia.io.challenge.challenge_file import read_challenge
+    from napari_mamamia.features.challenge.io.challenge_file import read_challenge
 
     opened = read_challenge(challenge)
     return read_ledger(opened.attempts, opened.sha256).of_team(team)

@@ -12,17 +12,20 @@ from tests.services.challenge_world import begun, ids, reference, write_mask, wr
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
-from napari_mamamia.io.challenge.ledger import read_ledger
+from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits, read_challenge
+from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.services.challenge.begin import (
+    ChallengeSettings,
+    begin_challenge,
+)
+from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.ranking import make_ranking
+from napari_mamamia.features.challenge.services.challenge.run import run_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.features.challenge.services.rank.board import open_board, say_lead
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
-from napari_mamamia.services.challenge.rank import rank_challenge
-from napari_mamamia.services.challenge.ranking import make_ranking
-from napari_mamamia.services.challenge.run import run_challenge
-from napari_mamamia.services.challenge.verify import verify_challenge
-from napari_mamamia.services.rank.board import open_board, say_lead
 
 N = 8
 

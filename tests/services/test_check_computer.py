@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.phantom.one_lesion import one_lesion
-from napari_mamamia.services.submission import check_computer
-from napari_mamamia.services.submission import check_computer as service
+from napari_mamamia.services import check_computer
+from napari_mamamia.services import check_computer as service
 
 
 def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkeypatch):

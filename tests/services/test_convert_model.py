@@ -32,7 +32,7 @@ from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits
 from napari_mamamia.segmentation.run.weights import recognise_model
-from napari_mamamia.segmentation.submission.isolation import Isolation
+from napari_mamamia.segmentation.sandbox.isolation import Isolation
 from napari_mamamia.services.batch.child import Child
 from napari_mamamia.services.predict import convert_model as conversion
 from napari_mamamia.services.predict.convert_model import (

@@ -25,16 +25,20 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.features.review.core.review import ConsensusRule
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.services.client import open_client
+from napari_mamamia.features.review.services.judging import (
+    decide_dispute,
+    fuse_dispute,
+    open_dispute,
+)
+from napari_mamamia.findings.form_values import parse_answers, record_answers
+from napari_mamamia.findings.lesion_numbers import keep_anchors
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.reviewing.form_values import parse_answers, record_answers
-from napari_mamamia.reviewing.lesion_numbers import keep_anchors
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.review.case_facts import fill_hidden, measure_lesions
-from napari_mamamia.services.review.client import open_client
-from napari_mamamia.services.review.judging import decide_dispute, fuse_dispute, open_dispute
+from napari_mamamia.services.findings.case_facts import fill_hidden, measure_lesions
 
 
 def call(*words):

@@ -363,7 +363,7 @@ def test_a_look_finds_the_same_as_an_import(tmp_path):
         )
     (found,) = look(tmp_path / "in").studies
     (case,) = import_dicom(tmp_path / "in", tmp_path / "out", "P1").imported
-    assert "no enhancement is seen" in " ".join(found.exam.warnings)
+    assert "no enhancement is seen" in " ".join(warning.text for warning in found.exam.warnings)
     assert case.warnings == found.exam.warnings
 
 

@@ -10,7 +10,9 @@ import nibabel
 import numpy as np
 import pytest
 from tests.halves import sixth_by_day
+from tests.printed_remedies import as_printed, refuses
 
+from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.clinical.clinical import read_clinical
@@ -48,7 +50,7 @@ def outcome_of(protocol, folder):
     try:
         return imported(folder / "in", folder / "out", *protocol.use), ""
     except MamamiaError as error:
-        return None, str(error)
+        return None, as_printed(error)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,8 @@ def test_a_protocol_gets_its_verdict(tmp_path, protocol):
         number, seed = k if isinstance(k, tuple) else (k, 0)
         assert np.array_equal(values, protocols.volume(number, seed=seed))
     assert case.times_s == protocol.times
-    assert protocol.said in " ".join(case.warnings)
+    printed = (w.text + name_remedies(w.remedies) for w in case.warnings)
+    assert protocol.said in " ".join(printed)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_the_clock_that_a_refusal_offers_keeps_two_phases_of_one_acquisition_tim
     tmp_path, clock, elements, times
 ):
     hostile.two_phases_of_one_time(**elements)(tmp_path / "in")
-    with pytest.raises(MamamiaError, match=f"--clock {clock}"):
+    with refuses(MamamiaError, f"--clock {clock}"):
         imported(tmp_path / "in", tmp_path / "out")
     case = imported(tmp_path / "in", tmp_path / "out", clock=clock)
     assert case.times_s == times

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.challenge.leaderboard_file import (
+from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
     BoardRow,
     Leaderboard,
     write_leaderboard,
 )
-from napari_mamamia.io.data_set.rank_files import is_ranking, read_case_numbers, read_rank_file
-from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings
-from napari_mamamia.services.rank.board import (
+from napari_mamamia.features.challenge.services.rank.board import (
     BoardTable,
     CaseOrder,
     list_ranked,
@@ -24,9 +22,14 @@ from napari_mamamia.services.rank.board import (
     order_cases,
     say_lead,
 )
-from napari_mamamia.services.rank.inputs import RankInputs
-from napari_mamamia.services.rank.rank import rank_files
-from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
+from napari_mamamia.features.challenge.services.rank.inputs import RankInputs
+from napari_mamamia.features.challenge.services.rank.rank import rank_files
+from napari_mamamia.features.challenge.services.rank.team_masks import (
+    find_team_folder,
+    find_team_mask,
+)
+from napari_mamamia.io.data_set.rank_files import is_ranking, read_case_numbers, read_rank_file
+from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

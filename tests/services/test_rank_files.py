@@ -9,11 +9,15 @@ from tests.cli.warm_program import mamamia
 
 from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
-from napari_mamamia.io.data_set.ranking_tables import read_draws, read_value_tables
+from napari_mamamia.features.challenge.io.ranking_tables import read_draws, read_value_tables
+from napari_mamamia.features.challenge.services.rank.inputs import (
+    AlgorithmTable,
+    RankInputs,
+    algorithm_table,
+)
+from napari_mamamia.features.challenge.services.rank.rank import rank_files
 from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings, is_larger_better
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.rank.inputs import AlgorithmTable, RankInputs, algorithm_table
-from napari_mamamia.services.rank.rank import rank_files
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

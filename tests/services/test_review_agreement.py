@@ -13,30 +13,34 @@ from tests.review_study import TableStore, made, new_tables, study
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.cli.review.commands import app as review
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import Honeypots, ReadingMode, Task, Triggers
-from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.forms.form_file import parse_form
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.questions import Question, QuestionKind
-from napari_mamamia.reviewing.ratings import compare_numbers
-from napari_mamamia.reviewing.views import ReadingView
-from napari_mamamia.services.review.agreement import mask_pairs
-from napari_mamamia.services.review.agreement.agree import Truth, list_orders, measure_agreement
-from napari_mamamia.services.review.agreement.agreement_output import (
+from napari_mamamia.features.review.cli.commands import app as review
+from napari_mamamia.features.review.core.review import Honeypots, ReadingMode, Task, Triggers
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.questions import Question, QuestionKind
+from napari_mamamia.features.review.rules.ratings import compare_numbers
+from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.services.agreement import mask_pairs
+from napari_mamamia.features.review.services.agreement.agree import (
+    Truth,
+    list_orders,
+    measure_agreement,
+)
+from napari_mamamia.features.review.services.agreement.agreement_output import (
     agreement_lines,
     save_agreement,
 )
-from napari_mamamia.services.review.audit import save_audit
-from napari_mamamia.services.review.check_study import find_status, verify_study
-from napari_mamamia.services.review.compare import compare_readings
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.unblinding import require_sight
+from napari_mamamia.features.review.services.audit import save_audit
+from napari_mamamia.features.review.services.check_study import find_status, verify_study
+from napari_mamamia.features.review.services.compare import compare_readings
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.features.review.services.unblinding import require_sight
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.forms.form_file import parse_form
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))
 # the facts' example

@@ -16,19 +16,19 @@ from tests.review_study import study
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import LeadKey, Meaning, Role, StudyReader
+from napari_mamamia.features.review.core.review import LeadKey, Meaning, Role, StudyReader
+from napari_mamamia.features.review.io import keys
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.services import countersigning
+from napari_mamamia.features.review.services.check_study import find_status, verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.review import keys
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace import event_store
 from napari_mamamia.io.workspace.event_order import list_past, merge_events
-from napari_mamamia.services.review import countersigning
-from napari_mamamia.services.review.check_study import find_status, verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((2, 6, 6), (2.0, 1.0, 1.0))
 WORDS = "three small words"

@@ -8,11 +8,11 @@ from tests.review_study import made, opened
 
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import ConsensusRule as Rule
+from napari_mamamia.features.review.core.review import ConsensusRule as Rule
+from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.services.consensus import make_consensus
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import read_labels_dense, write_volume
-from napari_mamamia.reviewing.views import ReadingView
-from napari_mamamia.services.review.consensus import make_consensus
-from napari_mamamia.services.review.session import ReviewSession
 
 LINE = Grid.of_spacing((1, 1, 9), (3.0, 3.0, 3.0))
 

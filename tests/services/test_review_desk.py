@@ -22,20 +22,20 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.core.review import FilePrint, Meaning, ReadingMode, StudyCase
+from napari_mamamia.features.review.core.review import FilePrint, Meaning, ReadingMode, StudyCase
+from napari_mamamia.features.review.io import background_tasks, client_files, share, store
+from napari_mamamia.features.review.io.background_tasks import stat_study
+from napari_mamamia.features.review.io.client_files import ClientFiles, Draft
+from napari_mamamia.features.review.io.keys import WrongPassphraseError
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.client_records import describe_age
+from napari_mamamia.features.review.services.judging import load_first_snapshot
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review import background_tasks, client_files, share, store
-from napari_mamamia.io.review.background_tasks import stat_study
-from napari_mamamia.io.review.client_files import ClientFiles, Draft
-from napari_mamamia.io.review.keys import WrongPassphraseError
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import write_study
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.client_records import describe_age
-from napari_mamamia.services.review.judging import load_first_snapshot
-from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid((2, 4, 5), np.diag([-1.0, 1.0, 2.0, 1.0]))
 A, B = (slice(0, 1), slice(1, 3), slice(1, 3)), (slice(1, 2), slice(1, 3), slice(1, 3))
@@ -179,7 +179,7 @@ def test_two_computers_of_one_reader_get_two_cases_and_then_are_told_who_has_the
 KILLED = """
 import os, sys
 from pathlib import Path
-from napari_mamamia.services.review.client import StudyClient
+from napari_mamamia.features.review.services.client import StudyClient
 desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = desk.take_next()
 if sys.argv[3:]:
@@ -584,8 +584,8 @@ WINDOW = """
 import sys
 from pathlib import Path
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.services.review.client import StudyClient
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.services.client import StudyClient
 desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = None
 for line in sys.stdin:

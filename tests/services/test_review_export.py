@@ -16,22 +16,22 @@ from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import ReadingMode, ReviewFormat
-from napari_mamamia.io.data_set.volumes import read_labels, write_volume
-from napari_mamamia.io.files import save
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.workspace.provenance import read_provenance
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.consensus import make_consensus
-from napari_mamamia.services.review.export.answer_tables import (
+from napari_mamamia.features.review.core.review import ReadingMode, ReviewFormat
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.consensus import make_consensus
+from napari_mamamia.features.review.services.export.answer_tables import (
     MrmcRow,
     list_answers,
     save_mrmc,
 )
-from napari_mamamia.services.review.export.other_tools import save_grand_challenge
-from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.features.review.services.export.other_tools import save_grand_challenge
+from napari_mamamia.features.review.services.export.study_export import ExportChoice, export_study
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.io.data_set.volumes import read_labels, write_volume
+from napari_mamamia.io.files import save
+from napari_mamamia.io.workspace.provenance import read_provenance
 
 GRID = Grid.of_spacing((2, 3, 4), (2.0, 1.0, 1.0))
 CASES = ("A_1", "a_1", "ü/b", "D" * 200, "open", "bad", "none", "twice")

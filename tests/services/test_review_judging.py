@@ -14,14 +14,13 @@ from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.core.review import ConsensusRule
-from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.reviewing.views import ReadingView
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.judging import (
+from napari_mamamia.features.review.core.review import ConsensusRule
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.judging import (
     ShownReading,
     decide_dispute,
     fuse_dispute,
@@ -30,7 +29,8 @@ from napari_mamamia.services.review.judging import (
     open_dispute,
     set_down,
 )
-from napari_mamamia.services.review.lesion_rows import PairedAnswer, list_lesions
+from napari_mamamia.features.review.services.lesion_rows import PairedAnswer, list_lesions
+from napari_mamamia.io.data_set.volumes import write_mask
 
 GRID = Grid.of_spacing((3, 6, 20), (2.0, 1.0, 1.0))
 LEFT, RIGHT = (1, slice(1, 5), slice(2, 8)), (1, slice(1, 5), slice(6, 12))

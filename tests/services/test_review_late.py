@@ -18,13 +18,13 @@ from tests.review_study import made, opened
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import ReadingMode
+from napari_mamamia.features.review.core.review import ReadingMode
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((2, 6, 6), (2.0, 1.0, 1.0))
 CASES = tuple("ABCDEF")

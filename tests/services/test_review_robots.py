@@ -10,14 +10,14 @@ from tests.review_study import study
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import ReadingMode
+from napari_mamamia.features.review.core.review import ReadingMode
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import write_study
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))
 

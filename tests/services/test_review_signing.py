@@ -11,20 +11,20 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.core.review import ReadingMode
-from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.io.review.keys import WrongPassphraseError
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.judging import accept_case, list_decided, reopen_case
-from napari_mamamia.services.review.signing import (
+from napari_mamamia.features.review.core.review import ReadingMode
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.keys import WrongPassphraseError
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.judging import accept_case, list_decided, reopen_case
+from napari_mamamia.features.review.services.signing import (
     countersign_key,
     look_at_signing,
     make_own_key,
     sign_things,
 )
+from napari_mamamia.io.data_set.volumes import write_mask
 
 GRID = Grid((2, 4, 5), np.diag([-1.0, 1.0, 2.0, 1.0]))
 WORDS = "three small words"

@@ -11,23 +11,27 @@ from tests.conftest import write_small_data_set
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.cli.review.commands import app as review
 from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.quality import QualityCase
-from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import read_study
-from napari_mamamia.reviewing.quality import find_volume_outliers
+from napari_mamamia.features.review.cli.commands import app as review
+from napari_mamamia.features.review.core.quality import QualityCase
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, StudyPlan
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import read_study
+from napari_mamamia.features.review.rules.quality import find_volume_outliers
+from napari_mamamia.features.review.services.check_study import find_status, verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
+from napari_mamamia.features.review.services.plan_study import describe_draft
+from napari_mamamia.features.review.services.pseudonymizer import Pseudonymizer, make_pseudonymizer
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.features.review.services.unblinding import require_sight
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.check_study import find_status, verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
-from napari_mamamia.services.review.plan_study import describe_draft
-from napari_mamamia.services.review.pseudonymizer import Pseudonymizer, make_pseudonymizer
-from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.unblinding import require_sight
 
 IDS = ("DUKE_001", "DUKE_002", "ISPY2_9", "NACT_3", "own_4")
 
@@ -244,8 +248,8 @@ def test_no_command_on_a_study_tells_who_reads_a_site_in_an_answer_an_error_or_a
 
 def test_a_volume_is_held_against_those_of_the_site_that_the_id_tells(tmp_path):
     from napari_mamamia.core.records import CaseScore, ScoreStatus
-    from napari_mamamia.io.review.quality_files import CaseSigns
-    from napari_mamamia.services.review.quality_queue import _join_case
+    from napari_mamamia.features.review.io.quality_files import CaseSigns
+    from napari_mamamia.features.review.services.quality_queue import _join_case
 
     volumes = {"DUKE": (1000.0, 1100.0, 950.0, 1050.0, 1000.0, 40000.0), "NACT": (40000.0,) * 6}
     rows = [

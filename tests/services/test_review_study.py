@@ -10,25 +10,25 @@ from tests.review_study import study, write_study
 from napari_mamamia.core.blinding import ALL_HIDDEN, Hidden
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan, Triggers
-from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.files.csv_text import from_csv_text
-from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-from napari_mamamia.io.review.keys import WrongPassphraseError
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review import check_study, countersigning, study_form
-from napari_mamamia.services.review.audit import save_audit
-from napari_mamamia.services.review.compare import compare_readings
-from napari_mamamia.services.review.look import find_key, load_state
-from napari_mamamia.services.review.make_study import (
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, StudyPlan, Triggers
+from napari_mamamia.features.review.io.keys import WrongPassphraseError
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services import check_study, countersigning, study_form
+from napari_mamamia.features.review.services.audit import save_audit
+from napari_mamamia.features.review.services.compare import compare_readings
+from napari_mamamia.features.review.services.look import find_key, load_state
+from napari_mamamia.features.review.services.make_study import (
     StudyPeople,
     draft_study,
     freeze_study,
     name_people,
 )
-from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.csv_text import from_csv_text
+from napari_mamamia.io.forms.form_file import read_shipped_lexicon
+from napari_mamamia.services.case.data_set import open_data_set
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))
 PASS = "correct horse"
@@ -262,7 +262,7 @@ def test_somebody_else_s_key_under_one_s_name_does_not_count(tmp_path):
 
 def views_of(session, *masks):
     """Readings of masks that were put into the store."""
-    from napari_mamamia.reviewing.views import ReadingView
+    from napari_mamamia.features.review.rules.views import ReadingView
 
     return [
         ReadingView(f"r{at}", mask=session.store.put_mask(one) if one else "")

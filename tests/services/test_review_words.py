@@ -9,18 +9,26 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
-from napari_mamamia.core.review import FilePrint
+from napari_mamamia.features.review.core.review import FilePrint
+from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.rules.form_words import (
+    word_answers,
+    word_question,
+    word_reason,
+    word_term,
+)
+from napari_mamamia.features.review.services.client import open_client
+from napari_mamamia.features.review.services.judging import open_dispute
+from napari_mamamia.features.review.services.overseeing import tell_agreement
+from napari_mamamia.features.review.services.report.study_report import (
+    ReportChoice,
+    make_study_page,
+)
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.features.review.services.study_form import FORM, hash_text
 from napari_mamamia.io.forms.form_file import form_text, with_digest
-from napari_mamamia.io.review.study_file import write_study
-from napari_mamamia.reviewing.form_words import word_answers, word_question, word_reason, word_term
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
-from napari_mamamia.services.review.client import open_client
-from napari_mamamia.services.review.judging import open_dispute
-from napari_mamamia.services.review.overseeing import tell_agreement
-from napari_mamamia.services.review.report.study_report import ReportChoice, make_study_page
-from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.study_form import FORM, hash_text
 
 TERMS = (Term("oval", "Oval"), Term("irr", "Irregular"))
 FIELDS = (

@@ -18,12 +18,15 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError, Remedy, SaveConflictError
 from napari_mamamia.core.records import FailureCause
+from napari_mamamia.features.challenge.services.submission.run_submission import run_submission
+from napari_mamamia.features.challenge.services.submission.settings import (
+    SubmissionSettings,
+    choose_isolation,
+)
 from napari_mamamia.io.workspace.provenance import read_provenance
-from napari_mamamia.segmentation.submission.limits import RunLimits
+from napari_mamamia.segmentation.sandbox.limits import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.submission.run_submission import run_submission
-from napari_mamamia.services.submission.settings import SubmissionSettings, choose_isolation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segmentation"))
 import foreign

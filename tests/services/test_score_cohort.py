@@ -79,7 +79,7 @@ def test_a_missing_prediction_counts_as_an_empty_one_under_clinical(folders):
     assert task1["ranking_score"] == pytest.approx((performance + fairness) / 2, abs=1e-15)
     assert task1["reasons"] == {}
     assert not summary.all_ok
-    text = "  1 case(s) without a prediction file count as empty predictions"
+    text = "  1 case without a prediction file counts as an empty prediction"
     assert text in cohort_lines(summary.model)
 
 
@@ -234,7 +234,7 @@ def test_a_label_belongs_to_the_clinical_profile(folders):
     summary, _ = scored(folders, label=2, n_resamples=0)
     assert summary.rows[0].dsc == 1
     assert math.isnan(summary.rows[1].dsc)
-    with pytest.raises(ValueError, match="official-code has its own rule"):
+    with pytest.raises(ValueError, match="official-code, which defines its own foreground"):
         ScoreSettings(OFFICIAL_CODE, label=2)
     with pytest.raises(ValueError, match="background"):
         ScoreSettings(CLINICAL, label=0)

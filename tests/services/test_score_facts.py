@@ -73,7 +73,7 @@ def test_the_cost_of_a_prediction_and_its_tags_are_columns_of_every_table(folder
     assert (b.device, b.tags, a.tags) == ("", "", "implant")
     frame = pd.read_parquet(summary.table.with_suffix(".parquet"))
     assert frame["tags"].tolist() == ["implant", ""]
-    assert "Peak memory of its process" in page
+    assert "Peak memory of the process" in page
     assert json.loads(summary.summary.read_text())["prediction_cost"]["seconds"]["n"] == 1
 
 
@@ -101,7 +101,7 @@ def test_masks_on_other_grids_are_a_geometry_mismatch_in_the_report(folders):
 
 def test_without_images_the_report_says_that_low_contrast_was_not_looked_for(folders):
     _, page = scored(folders)
-    assert "Low contrast was not checked: no data set with images was given" in page
+    assert "Low contrast was not checked: there is no data set with images" in page
 
 
 def test_a_faint_tumour_has_low_contrast_where_images_are_given(folders):

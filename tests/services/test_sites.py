@@ -16,13 +16,21 @@ from tests.services.challenge_world import (
 
 from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
-from napari_mamamia.io.challenge.site_file import SiteNumber, read_site_file
+from napari_mamamia.features.challenge.io.site_file import SiteNumber, read_site_file
+from napari_mamamia.features.challenge.scoring.site_aggregates import pool_means, withheld_groups
+from napari_mamamia.features.challenge.services.challenge.merge_sites import (
+    join_sites,
+    merge_sites,
+    require_equal,
+)
+from napari_mamamia.features.challenge.services.challenge.site import (
+    SiteSettings,
+    evaluate_site,
+    read_digests,
+)
 from napari_mamamia.io.files import checksums
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.volumes import streams
-from napari_mamamia.scoring.cohort.site_aggregates import pool_means, withheld_groups
-from napari_mamamia.services.challenge.merge_sites import join_sites, merge_sites, require_equal
-from napari_mamamia.services.challenge.site import SiteSettings, evaluate_site, read_digests
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.services.score.settings import ScoreSettings
 

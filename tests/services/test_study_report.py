@@ -16,31 +16,31 @@ from tests.scoring.test_leaderboard import BROWSER, measure
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.quality import Queue, QueuePlace
-from napari_mamamia.core.review import FilePrint, Meaning
-from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-from napari_mamamia.io.review import keys
-from napari_mamamia.io.review.quality_files import queue_text
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.scoring.report.page import PageSection, render_page
-from napari_mamamia.scoring.report.text import Column, ReportTable, Row
-from napari_mamamia.services.review.agreement.agree import measure_agreement
-from napari_mamamia.services.review.agreement.agreement_output import save_agreement
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
-from napari_mamamia.services.review.report import study_report
-from napari_mamamia.services.review.report.reader_codes import make_labels
-from napari_mamamia.services.review.report.study_report import (
+from napari_mamamia.features.review.core.quality import Queue, QueuePlace
+from napari_mamamia.features.review.core.review import FilePrint, Meaning
+from napari_mamamia.features.review.io import keys
+from napari_mamamia.features.review.io.quality_files import queue_text
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.services.agreement.agree import measure_agreement
+from napari_mamamia.features.review.services.agreement.agreement_output import save_agreement
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.features.review.services.report import study_report
+from napari_mamamia.features.review.services.report.reader_codes import make_labels
+from napari_mamamia.features.review.services.report.study_report import (
     DEFAULT,
     ReportChoice,
     count_other_forms,
     make_study_page,
     write_study_report,
 )
-from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.study_form import ORDER, hash_text
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.features.review.services.study_form import ORDER, hash_text
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.forms.form_file import read_shipped_lexicon
+from napari_mamamia.scoring.report.page import PageSection, render_page
+from napari_mamamia.scoring.report.text import Column, ReportTable, Row
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))
 CASES = ("<b>A</b>", "B", "C", "D")

@@ -137,7 +137,7 @@ def test_the_errors_are_listed_largest_first_with_volume_and_reach(qtbot, compar
     # the prediction; the false voxel (0, 2, 2) lies 2 slices of 3 mm, 6 rows of 2 mm and 8 columns
     # of 1.5 mm from the reference's corner (2, 8, 10): sqrt(6^2 + 12^2 + 12^2) = 18 mm
     assert cells(compared) == [["1  missed", "72.0", "1.5"], ["2  false", "9.0", "18.0"]]
-    assert "2 error(s): 1 false, 1 missed" in compared.score_page.errors.note.text()
+    assert "2 errors: 1 false positive, 1 missed" in compared.score_page.errors.note.text()
     assert compared.score_page.errors.isVisible()
 
 
@@ -216,7 +216,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
     qtbot.addWidget(canvas)
     overlays["mamamia_phase"].text, overlays["mamamia_phase"].visible = "phase 1\n120 s", True
     overlays["mamamia_phase"].font_size = 17
-    lines = [f"<span>■</span> {one}" for one in ("correct", "false (too much)", "missed")]
+    lines = [f"<span>■</span> {one}" for one in ("correct", "false positive", "missed")]
     whole = "<br>".join([*lines, "error 2 of 16 of the prediction: false 0.08 ml"])
     font = legend.font()
     font.setPointSize(14)

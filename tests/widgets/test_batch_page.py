@@ -225,8 +225,8 @@ def test_an_empty_field_is_named_and_nothing_starts(panel, scoring):
 def test_a_run_fills_the_table_and_says_how_it_ended(qtbot, panel, scoring):
     run(qtbot, panel)
     assert scoring.asked[0][-1] is Existing.REFUSE
-    assert panel.batch_page.state.text().startswith("Finished; 1 case(s) need a look")
-    assert "3 case(s), 2 scored, 1 without a score" in panel.batch_page.result.text()
+    assert panel.batch_page.state.text().startswith("Finished; 1 case needs attention")
+    assert "3 cases, 2 scored, 1 without a score" in panel.batch_page.result.text()
     assert panel.results.case_ids() == ["b_1", "A_2", "A_1"]
     assert panel.batch_page.start.isEnabled()
     assert not panel.batch_page.cancel.isVisible()
@@ -435,7 +435,7 @@ def test_a_rule_that_the_profile_has_no_worst_value_for_starts_nothing(panel, sc
     profiles.setCurrentIndex(profiles.findText("official-code"))
     options.unusable.setCurrentIndex(options.unusable.findData(UnusableRule.WORST_SCORE.value))
     click(panel, "batch_start")
-    assert "take reject or leave-out" in panel.batch_page.state.text()
+    assert "expected the rule reject or leave-out" in panel.batch_page.state.text()
     assert scoring.asked == []
 
 

@@ -15,7 +15,7 @@ from qtpy.QtWidgets import QApplication, QLabel, QWidget
 from napari_mamamia.core.choices import Clock, Dates
 from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Progress, report_progress
-from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.records import CaseFailure, CaseWarning
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
@@ -169,7 +169,9 @@ class FakeImports:
 
 
 def imported(case_id, warnings=()):
-    return ImportedCase(case_id, OUT / case_id, (4, 16, 20), None, "", "", (), warnings, 1)
+    return ImportedCase(
+        case_id, OUT / case_id, (4, 16, 20), None, "", "", (), tuple(map(CaseWarning, warnings)), 1
+    )
 
 
 @pytest.fixture
@@ -632,9 +634,9 @@ def test_a_tick_in_one_of_two_cases_lets_the_other_be_sorted_too(qtbot, dock, im
     assert page.start.text() == "Import 2 cases"
 
 
-def ways(page):
-    """Return the buttons of the ways on."""
-    layout = page.study.ways.layout()
+def remedies(page):
+    """Return the buttons of the remedies."""
+    layout = page.study.remedies.layout()
     return [layout.itemAt(at).widget() for at in range(layout.count())]
 
 
@@ -642,10 +644,9 @@ def test_a_bad_phase_of_a_series_is_left_out_by_a_click_and_kept_again_by_anothe
     qtbot, dock, imports, looked
 ):
     page = looked("copied")
-    assert [way.text() for way in ways(page)] == [
+    assert [button.text() for button in remedies(page)] == [
         "Leave out phase 3 of series 1", "Leave out phase 2 of series 1"]  # fmt: skip
-    assert "--leave-out series=1,phase=3" in ways(page)[0].toolTip()
-    click(ways(page)[0])
+    click(remedies(page)[0])
     settle(qtbot, dock)
     assert not page.study.problem.isVisible()
     assert [line[1].split("\n")[0] for line in cells(page)] == [
@@ -654,12 +655,12 @@ def test_a_bad_phase_of_a_series_is_left_out_by_a_click_and_kept_again_by_anothe
     click(page.study.undo)
     settle(qtbot, dock)
     assert page.study.problem.isVisible()
-    assert len(ways(page)) == 2
+    assert len(remedies(page)) == 2
 
 
 def test_a_tick_in_the_table_takes_the_place_of_what_was_clicked(qtbot, dock, imports, looked):
     page = looked("copied")
-    click(ways(page)[0])
+    click(remedies(page)[0])
     settle(qtbot, dock)
     tick(page, 1, True)
     settle(qtbot, dock)
@@ -717,7 +718,7 @@ def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(
     tick(page, 1, False)
     settle(qtbot, dock)
     assert page.start.isEnabled()
-    assert "1 file(s) that cannot be read were left out" in page.study.warnings.text()
+    assert "1 file that cannot be read: left out" in page.study.warnings.text()
     tick(page, 1, True)
     settle(qtbot, dock)
     assert not page.start.isEnabled()

@@ -9,9 +9,9 @@ from qtpy.QtCore import QEvent, QObject, QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
 
+from napari_mamamia.features.review.widgets.study_case import ActiveClock
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.inputs import InputWatch
-from napari_mamamia.widgets.review.study_case import ActiveClock
 
 LEFT = Qt.MouseButton.LeftButton
 DYING = """

@@ -9,8 +9,8 @@ from qtpy.QtTest import QTest
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.features.challenge.services.rank.board import open_board
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
-from napari_mamamia.services.rank.board import open_board
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 

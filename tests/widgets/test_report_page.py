@@ -168,19 +168,19 @@ def test_a_stop_among_many_says_how_many_whole_reports_are_there(
     qtbot.waitUntil(lambda: len(fake.requests) == 1)
     opened.jobs.stop("report")
     qtbot.waitUntil(page.start.isEnabled)
-    assert page.result.text().startswith("Stopped: 2 reports are there as a whole")
+    assert page.result.text().startswith("Stopped: 2 reports are complete")
     assert page._result == tmp_path
 
 
 def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fake):
     said = []
     opened.notifier.said.connect(lambda _level, text: said.append(text))
-    several = "got those of Ana, Ben: name the one who reports, or a folder"
+    several = "got those of Ana, Ben: name the reader of the report, or a folder"
     fake.failures = [CaseFailure("A_2", several)]
     page.cases.setCurrentIndex(1)
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())
-    assert page.result.text().endswith("name the one who reports, or a folder")
+    assert page.result.text().endswith("name the reader of the report, or a folder")
     fake.error = CaseError(
         "expected a DICOM folder at X, but there is none", remedies=(Remedy("study"),)
     )

@@ -229,7 +229,7 @@ def test_a_case_with_two_kinds_of_failure_is_found_by_each(panel):
 def test_own_tags_are_a_column_and_a_filter_and_letter_case_does_not_part_cases(panel):
     tags = [CaseTag("a_2", "clip", "Ana", "2026"), CaseTag("A_2", "odd shape", "Bo", "2026")]
     panel.cases.update_table(with_tags(panel.cases.rows.table, tags))
-    assert column(panel, "own tags") == ["", "", "clip, odd shape", ""]
+    assert column(panel, "tags") == ["", "", "clip, odd shape", ""]
     choose(panel.cases.filters.tag, "odd")
     assert panel.case_ids() == ["A_2"]
     panel.cases.filters.search.setText("ODD sha")

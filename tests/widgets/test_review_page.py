@@ -29,30 +29,36 @@ from napari_mamamia.core.answers import Answer, CaseFacts, LesionFacts, Place
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, STUDY_HIDDEN, Hidden
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Measure, Term
-from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
-from napari_mamamia.io.review import keys
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.io.review.study_file import read_study
-from napari_mamamia.reviewing.signatures import short_key
-from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.features.review.core.review import (
+    ConsensusRule,
+    Meaning,
+    ReadingMode,
+    Task,
+    Triggers,
+)
+from napari_mamamia.features.review.io import keys
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import read_study
+from napari_mamamia.features.review.rules.signatures import short_key
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services import plan_study
+from napari_mamamia.features.review.services.client import StudyClient, open_client
+from napari_mamamia.features.review.services.client_records import StudySnapshot, leave_out_unseen
+from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable, PairedAnswer
+from napari_mamamia.features.review.services.make_study import StudyPeople
+from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.features.review.services.signing import Signable, SigningStatus, look_at_signing
+from napari_mamamia.features.review.widgets import flow
+from napari_mamamia.features.review.widgets.judging_view import JudgingView
+from napari_mamamia.features.review.widgets.page import ExtraSnapshot, ReviewPage, describe_waiting
+from napari_mamamia.features.review.widgets.reading_view import ReadingView
+from napari_mamamia.features.review.widgets.signing_view import SigningView
+from napari_mamamia.features.review.widgets.study_case import ActiveClock
 from napari_mamamia.services.case.refine import SavedMask
-from napari_mamamia.services.review import plan_study
-from napari_mamamia.services.review.client import StudyClient, open_client
-from napari_mamamia.services.review.client_records import StudySnapshot, leave_out_unseen
-from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
-from napari_mamamia.services.review.make_study import StudyPeople
-from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.signing import Signable, SigningStatus, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.findings.form_view import FormView
-from napari_mamamia.widgets.review import flow
-from napari_mamamia.widgets.review.judging_view import JudgingView
-from napari_mamamia.widgets.review.page import ExtraSnapshot, ReviewPage, describe_waiting
-from napari_mamamia.widgets.review.reading_view import ReadingView
-from napari_mamamia.widgets.review.signing_view import SigningView
-from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))
 FORM = Form(

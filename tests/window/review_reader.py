@@ -17,7 +17,7 @@ from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QWidge
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.review import ConsensusRule, Meaning
+from napari_mamamia.features.review.core.review import ConsensusRule, Meaning
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.place import show_dock
 

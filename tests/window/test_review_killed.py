@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.core.review import ReadingMode, StudyPlan
-from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.compare import load_stored_labels
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
 pytestmark = [pytest.mark.window, pytest.mark.night]
 

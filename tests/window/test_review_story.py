@@ -11,13 +11,17 @@ import pytest
 from tests import socket_filter
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
-from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, StudyPlan
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
 pytestmark = [pytest.mark.window, pytest.mark.night]
 

@@ -11,9 +11,9 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QDockWidget, QScrollArea
 
 from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
+from napari_mamamia.features.challenge.services.rank.rank import rank_files
 from napari_mamamia.scoring.ranking.table import RankSettings
-from napari_mamamia.services.rank.inputs import RankInputs, algorithm_table
-from napari_mamamia.services.rank.rank import rank_files
 from napari_mamamia.services.score.score import score_folders
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.base.bottom import BOTTOM_NAME
@@ -87,7 +87,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     picture(window, "30_batch_form")
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
-    assert "1 case(s) need a look" in ready.batch_page.state.text()
+    assert "1 case needs attention" in ready.batch_page.state.text()
     assert BOTTOM_NAME in window.window.dock_widgets
     assert BOTTOM_NAME not in get_settings().application.plugin_widget_positions
     assert ready.results.isVisible()

@@ -3,12 +3,16 @@
 import pytest
 from tests.window.test_window_review import paint_blob
 
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.io import keys
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.io.files.user_folders import review_folder
-from napari_mamamia.io.review import keys
 from napari_mamamia.io.workspace.preferences import Preferences, load_preferences, save_preferences
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
 pytestmark = pytest.mark.window
 

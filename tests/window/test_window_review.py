@@ -26,19 +26,23 @@ from napari_mamamia.core.blinding import ALL_HIDDEN, STUDY_HIDDEN
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+from napari_mamamia.features.review.io import share
+from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.look import load_state
+from napari_mamamia.features.review.services.make_study import (
+    StudyPeople,
+    draft_study,
+    freeze_study,
+)
 from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.io.files import user_folders
-from napari_mamamia.io.review import share
-from napari_mamamia.io.review.client_files import Draft
-from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.client import StudyClient
-from napari_mamamia.services.review.look import load_state
-from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 

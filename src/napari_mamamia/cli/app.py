@@ -57,7 +57,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         ),
         Command(
             "check-computer",
-            "napari_mamamia.cli.submitting:check_computer",
+            "napari_mamamia.cli.checking:check_computer",
             "Check this computer: hardware, extras, isolation, and models whose result is known.",
         ),
     ),
@@ -72,6 +72,11 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "cases",
             "napari_mamamia.cli.viewing:cases",
             "List the cases of a data set, what each has and what is wrong.",
+        ),
+        Command(
+            "layouts",
+            "napari_mamamia.cli.viewing:layouts",
+            "List the data-set layouts that are known, or propose one for a folder.",
         ),
         Command(
             "clinical",
@@ -112,11 +117,6 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "OUT/measures.csv.",
         ),
         Command(
-            "review",
-            "napari_mamamia.cli.review.commands:app",
-            "A study that several people read on one shared folder, without a server.",
-        ),
-        Command(
             "findings",
             "napari_mamamia.cli.exporting:findings",
             "Write what readers described on page Findings: OUT/findings.csv (.parquet).",
@@ -152,52 +152,6 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "score-pcr",
             "napari_mamamia.cli.scoring:score_pcr",
             "Score predicted response (pCR) against the clinical table: writes OUT/summary.json.",
-        ),
-        Command(
-            "score-classifier",
-            "napari_mamamia.cli.classifier:score_classifier",
-            "Score classifiers: AUC, operating points, models against models and a reader.",
-        ),
-        Command(
-            "rank",
-            "napari_mamamia.cli.ranking:rank",
-            "Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv.",
-        ),
-        Command(
-            "score-detection",
-            "napari_mamamia.cli.detection:score_detection",
-            "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
-        ),
-        Command(
-            "stack",
-            "napari_mamamia.cli.classifier:stack",
-            "Join several models' scores to one, with and without a reader, by nested "
-            "cross-validation.",
-        ),
-        Command(
-            "audit",
-            "napari_mamamia.cli.classifier:audit",
-            "Find what of a table's metadata tells its label, or the parts of its split, apart.",
-        ),
-        Command(
-            "split",
-            "napari_mamamia.cli.classifier:split",
-            "Deal the patients of a table to parts, every stratum within one patient of its share.",
-        ),
-        Command(
-            "run-submission",
-            "napari_mamamia.cli.submitting:run_submission",
-            "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",
-        ),
-        Command(
-            "site",
-            "napari_mamamia.cli.sites:app",
-            "Sites that evaluate at home and give numbers away.",
-        ),
-        Command(
-            "challenge",
-            "napari_mamamia.cli.challenge:app",
-            "A challenge in a folder, from its frozen list to its proof.",
         ),
     ),
 }

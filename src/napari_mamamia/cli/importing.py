@@ -17,9 +17,13 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_grid, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
+from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.choices import Clock, Dates, Sides
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from napari_mamamia.core.records import CaseWarning
     from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
     from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 
@@ -138,7 +142,7 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
         _print_table(study)
         _print_exam(study, settings)
         if study.problem:
-            print(f"    REFUSED: {study.problem}")
+            print(f"    REFUSED: {study.problem}{name_remedies(study.remedies)}")
     print("nothing was written (--dry-run)")
     if any(study.problem for study in found):
         raise typer.Exit(1 if len(found) == 1 else NOT_EVERY_CASE)
@@ -182,8 +186,7 @@ def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
     for index, (stack, time) in enumerate(zip(exam.stacks, times, strict=True)):
         fate = "" if index in phases else ", left out (--phases)"
         print(f"    phase {index}: {time}, {len(stack)} slices, {stack[0].series_name}{fate}")
-    for warning in exam.warnings:
-        print(f"    warning: {warning}")
+    _print_warnings(exam.warnings)
 
 
 def _finish_import(summary: "ImportSummary", out: Path) -> None:
@@ -206,5 +209,9 @@ def _print_case(case: "ImportedCase") -> None:
         print(f"    values scaled by {case.scaling}, written as float32")
     facts = ", ".join(f"{name}={value}" for name, value in case.kept)
     print(f"    kept of the headers, besides the times: {facts}")
-    for warning in case.warnings:
-        print(f"    warning: {warning}")
+    _print_warnings(case.warnings)
+
+
+def _print_warnings(warnings: "Iterable[CaseWarning]") -> None:
+    for warning in warnings:
+        print(f"    warning: {warning.text}{name_remedies(warning.remedies)}")

@@ -10,6 +10,7 @@ _USAGE: Final = {
     "clinical": "mamamia clinical {} --write-columns FILE",
     "import": "mamamia import DICOM --case ID --out DATASET",
     "kinetics": "mamamia kinetics",
+    "perfusion": "mamamia perfusion DATASET --out DIR --vfa DIR --vfa-angles {} --vfa-tr {}",
     "models add": "mamamia models add PATH --name NAME",
     "models convert": "mamamia models convert {} --out NEW_FOLDER --isolated",
     "models wrap": "mamamia models wrap --help",

@@ -1,4 +1,4 @@
-"""The commands that score: folders of masks, tables of case scores, predicted responses."""
+"""Scoring commands: folders of masks, tables of case scores, predicted responses."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -39,6 +39,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
@@ -52,7 +53,7 @@ def score(
         typer.Option(
             "--prediction",
             metavar="[NAME=]DIR",
-            help="Folder of predicted masks; repeatable: of several, each gets OUT/NAME.",
+            help="Folder of predicted masks; repeatable: several write to OUT/NAME.",
         ),
     ],
     out: OutOption,
@@ -65,7 +66,7 @@ def score(
             "--study",
             metavar="STUDY",
             parser=Path,
-            help="Review study, whose accepted masks are the reference.",
+            help="Review study; its accepted masks are the reference.",
         ),
     ] = None,
     clinical: ClinicalOption = None,
@@ -107,7 +108,9 @@ def score(
         )
     with ExitStack() as stack:
         if (reference is None) is (study is None):
-            raise typer.BadParameter("expected one of --reference and --study: give one of them")
+            raise typer.BadParameter(
+                "expected either --reference or --study: give exactly one of them"
+            )
         masks = reference or stack.enter_context(_study_reference(study or Path()))
         if len(folders) == 1:
             (only,) = folders
@@ -132,13 +135,13 @@ def score(
 
 @contextmanager
 def _study_reference(study: Path) -> Iterator[Path]:
-    """Give a folder with the accepted masks of a review study; exit 3 where one is broken."""
+    """Yield a folder with the accepted masks of a review study; exit 3 if one is broken."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.reference import accepted_reference
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.reference import accepted_reference
 
     with accepted_reference(FolderStore(study, review_folder())) as accepted:
-        print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")
+        print(f"Reference: {count_of(accepted.n_cases, 'accepted mask')} of {study}")
         if accepted.unsigned:
             ids = ", ".join(accepted.unsigned[:10])
             more = ", ..." if len(accepted.unsigned) > 10 else ""
@@ -172,12 +175,12 @@ def score_table(
         typer.Option(
             "--metric-definition",
             metavar="TEXT",
-            help="How the numbers were made (default: as the table says, else 'as given').",
+            help="How the numbers were computed (default: as the table says, else 'as given').",
         ),
     ] = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compute a cohort's numbers from case scores that somebody else computed."""
+    """Compute a cohort's numbers from case scores that were computed elsewhere."""
     from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
@@ -200,7 +203,7 @@ def score_pcr(
         list[str],
         typer.Argument(
             metavar="[NAME=]FILE...",
-            help="Table with patient_id or case_id, pcr, score; of several, each gets OUT/NAME.",
+            help="Table with patient_id or case_id, pcr, score; several write to OUT/NAME.",
         ),
     ],
     clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
@@ -222,7 +225,9 @@ def score_pcr(
     ] = None,
     reader: Annotated[
         str,
-        typer.Option("--reader", metavar="COLUMN", help="Clinical column of a reader's 0 and 1."),
+        typer.Option(
+            "--reader", metavar="COLUMN", help="Clinical column with a reader's answers, 0 or 1."
+        ),
     ] = "",
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -297,10 +302,10 @@ def _score_settings(
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
-    """Refuse a least group where there are no groups."""
+    """Refuse a smallest group without groups."""
     if minimum_group is not None and clinical is None:
         raise typer.BadParameter(
-            "expected --minimum-group with a clinical table, got it without: there are no groups; "
+            "expected a clinical table for --minimum-group, got none, so there are no groups: "
             "give --clinical too, or leave it out"
         )
 
@@ -308,7 +313,7 @@ def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
 def _choose_composites(
     names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
-    """Return the variants asked for; a gate alone asks for the gated one."""
+    """Return the requested variants; a gate alone requests the gated one."""
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
 
     variants = tuple(names or ())

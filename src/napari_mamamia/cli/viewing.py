@@ -94,6 +94,28 @@ def cases(
         raise typer.Exit(NOT_EVERY_CASE)
 
 
+def layouts(
+    propose: Annotated[
+        Path | None,
+        typer.Option(
+            "--propose",
+            metavar="FOLDER",
+            help="Print a layout for this folder, from the names in it, to be corrected and used.",
+        ),
+    ] = None,
+) -> None:
+    """List the data-set layouts that are known, or propose one for a folder."""
+    from napari_mamamia.io.layouts.known import list_layouts
+    from napari_mamamia.io.layouts.propose import propose_layout
+    from napari_mamamia.io.layouts.tree import list_tree
+
+    if propose is not None:
+        print(propose_layout(list_tree(propose)), end="")
+    else:
+        for layout in list_layouts():
+            print(f"{layout.name:24}{layout.title}")
+
+
 def view(
     data_set: Annotated[
         Path | None,
@@ -191,9 +213,9 @@ def _name_data_set(
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
     """Return what the window is told of a review study, which has such a person."""
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-    from napari_mamamia.services.review.look import find_person, load_state
 
     store = FolderStore(study, review_folder())
     asked = {"MAMAMIA_STUDY": str(study.absolute())}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ from napari_mamamia.core.errors import (
     GridMismatchError,
     NotAMaskError,
 )
-from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
+from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid, require_same_grid
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.core.reorientation import reorientation_to
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,36 @@ class Mask:
             f"Mask({self.volume_mm3 / 1000:.3f} ml, {np.count_nonzero(self.array):,} voxels, "
             f"shape {self.array.shape} (z, y, x), {mm} mm)"
         )
+
+    def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the voxels, bool ``(z, y, x)``: ``np.asarray(mask)``."""
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __and__(self, other: "Mask") -> "Mask":
+        """Return the voxels of both masks; raise `GridMismatchError` on another grid."""
+        return self._join(other, np.logical_and)
+
+    def __or__(self, other: "Mask") -> "Mask":
+        """Return the voxels of either mask; raise `GridMismatchError` on another grid."""
+        return self._join(other, np.logical_or)
+
+    def __sub__(self, other: "Mask") -> "Mask":
+        """Return the voxels of this mask alone; raise `GridMismatchError` on another grid."""
+        return self._join(other, np.greater)
+
+    def __invert__(self) -> "Mask":
+        """Return the voxels outside the mask."""
+        return Mask(self.grid, ~self.array)
+
+    def sum(self) -> int:
+        """Return the number of voxels."""
+        return int(np.count_nonzero(self.array))
+
+    def _join(self, other: "Mask", join: np.ufunc) -> "Mask":
+        if not isinstance(other, Mask):
+            return NotImplemented
+        require_same_grid(other.grid, self.grid, "one mask", "the other")
+        return Mask(self.grid, join(self.array, other.array))
 
     @property
     def volume_mm3(self) -> float:

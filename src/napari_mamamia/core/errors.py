@@ -36,7 +36,7 @@ class MamamiaError(Exception):
 
     def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
         super().__init__(text)
-        self.remedies = tuple(remedies)
+        self.remedies = tuple(dict.fromkeys(remedies))
 
     def __str__(self) -> str:
         """Return the message; bytes of a file name that are not UTF-8 become U+FFFD."""

@@ -81,3 +81,14 @@ def list_features() -> tuple[Feature, ...]:
 def list_problems() -> tuple[Problem, ...]:
     """Return what is wrong with the features that were left out."""
     return load_group(GROUP, Feature).problems
+
+
+def find_library_name(name: str) -> str | None:
+    """Return where a name of the library is, as ``module:attribute``; None if no feature has it."""
+    homes = (feature.library[name] for feature in list_features() if name in feature.library)
+    return next(homes, None)
+
+
+def list_library_names() -> tuple[str, ...]:
+    """Return the names that the installed features add to the library."""
+    return tuple(name for feature in list_features() for name in feature.library)

@@ -28,6 +28,14 @@ class CaseFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseWarning:
+    """Something unusual about a case that was read all the same, and what would change it."""
+
+    text: str
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CaseTag:
     """A reader's remark on the case, such as "implant"; `created` is an ISO 8601 time in UTC."""
 

@@ -1,8 +1,7 @@
 """Remedies of an error, as arguments of the function that was called."""
 
 import inspect
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
@@ -21,43 +20,13 @@ _OTHER_NAMES: Final = {
     "limit": ("time_limit_s",),
 }
 """Options whose argument is named otherwise."""
-_POLICIES: Final = {"resume": 'existing="resume"', "overwrite": 'existing="overwrite"'}
+_ARGUMENTS: Final = {
+    "resume": ("existing", 'existing="resume"'),
+    "overwrite": ("existing", 'existing="overwrite"'),
+    "passphrase_file": ("passphrase", "passphrase=..."),
+}
+"""Options whose argument takes another value: its name, and the argument as it is written."""
 _OTHER_FUNCTIONS: Final = {"dry_run": "mm.inspect_dicom(...)"}
-_OPTION: Final = re.compile(
-    r"(?P<command>\bmamamia [^,;:()]*)|(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)"
-    r"(?: (?P<value>[A-Z][A-Z_]+\b(?:=[A-Z]+)?|\d+\b"
-    r"|[a-z]+=[^\s,;:()]+(?:,[a-z0-9]+=[^\s,;:()]+)*))?"
-)
-
-
-def say_arguments(text: str, function: Callable[..., object]) -> str:
-    """Return `text` with each option as the argument of `function` that does the same.
-
-    Examples
-    --------
-    >>> def load(path, leave_out=(), allow_thin=False, existing="refuse"): ...
-    >>> say_arguments("leave it out (--leave-out series=5,phase=2), or --allow-thin", load)
-    'leave it out (leave_out="series=5,phase=2"), or allow_thin=True'
-    >>> say_arguments("continue it with --resume; mamamia export A --resume does it too", load)
-    'continue it with existing="resume"; mamamia export A --resume does it too'
-    """
-    parameters = inspect.signature(function).parameters
-
-    def as_argument(match: re.Match[str]) -> str:
-        if match["command"]:
-            return match[0]
-        option = match["name"].replace("-", "_")
-        if option in _POLICIES and "existing" in parameters:
-            return _POLICIES[option]
-        if option in _OTHER_FUNCTIONS:
-            return _OTHER_FUNCTIONS[option]
-        names = (option, *_OTHER_NAMES.get(option, ()))
-        name = next((name for name in names if name in parameters), None)
-        if name is None:
-            return match[0]
-        return _write_argument(name, parameters[name].default, match["value"])
-
-    return _OPTION.sub(as_argument, text)
 
 
 def name_arguments(
@@ -74,29 +43,29 @@ def name_arguments(
     ' (leave_out="series=5", or existing="resume")'
     """
     parameters = inspect.signature(function).parameters
-    words = []
-    for remedy in remedies:
-        if remedy.option in _POLICIES and "existing" in parameters:
-            words.append(_POLICIES[remedy.option])
-        names = (remedy.option, *_OTHER_NAMES.get(remedy.option, ()))
-        name = next((name for name in names if name in parameters), None)
-        if name is not None:
-            words.append(_write_values(name, parameters[name].default, remedy.values))
-    named = ", or ".join(word for word in dict.fromkeys(words) if word not in text)
+    words = dict.fromkeys(_name_argument(remedy, parameters) for remedy in remedies)
+    named = ", or ".join(word for word in words if word and word not in text)
     return f" ({named})" if named else ""
 
 
-def _write_values(name: str, default: object, values: tuple[str, ...]) -> str:
-    if len(values) < 2:
-        return _write_argument(name, default, values[0] if values else None)
-    return f"{name}={list(values)}"
-
-
-def _write_argument(name: str, default: object, value: str | None) -> str:
-    if isinstance(default, bool):
-        return f"{name}=True" + (f" {value}" if value else "")
-    if value is None:
+def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Return a remedy as an argument, or as another function; "" where there is neither."""
+    argument, words = _ARGUMENTS.get(remedy.option, ("", ""))
+    if argument in parameters:
+        return words
+    if remedy.option in _OTHER_FUNCTIONS:
+        return _OTHER_FUNCTIONS[remedy.option]
+    names = (remedy.option, *_OTHER_NAMES.get(remedy.option, ()))
+    name = next((name for name in names if name in parameters), None)
+    if name is None:
+        return ""
+    if len(remedy.values) > 1:
+        return f"{name}={[str(value) for value in remedy.values]}"
+    if isinstance(parameters[name].default, bool):
+        return f"{name}=True" + "".join(f" {value}" for value in remedy.values)
+    if not remedy.values:
         return name
+    (value,) = remedy.values
     if value.isupper() and "=" in value:
         label, _, folder = value.partition("=")
         return f'{name}={{"{label}": {folder}}}'
@@ -104,14 +73,14 @@ def _write_argument(name: str, default: object, value: str | None) -> str:
 
 
 def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Let what a function of the library raises name its arguments, not options."""
+    """Name the remedies of errors that `function` raises as its arguments."""
 
     @wraps(function)
     def advising(*args: P.args, **named: P.kwargs) -> R:
         try:
             return function(*args, **named)
         except MamamiaError as error:
-            text = say_arguments(str(error), function)
+            text = str(error)
             error.args = (text + name_arguments(list_remedies(error), function, text),)
             raise
 
@@ -121,7 +90,7 @@ def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def advise_failures(
     failures: Iterable[CaseFailure], function: Callable[..., object]
 ) -> tuple[CaseFailure, ...]:
-    """Return failures whose reasons name arguments of `function`, not options."""
+    """Return failures whose reasons name their remedies as arguments of `function`."""
     return tuple(
         replace(
             failure,

@@ -1,20 +1,23 @@
 """`Case`: one exam of a data set, read when something of it is asked for."""
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from napari_mamamia.core.case import Case as ReadCase
 from napari_mamamia.core.case import Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.mask_arrays import MaskLike
 from napari_mamamia.io.data_set.volumes import read_labels, read_phase_header
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.volumes.nifti_image import nifti_image
+from napari_mamamia.library.arguments import PathLike
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.open_case import load_case, require_few_values
@@ -33,6 +36,107 @@ class Case:
 
     def __init__(self, context: CaseContext) -> None:
         self._context = context
+
+    @classmethod
+    def from_files(
+        cls,
+        phases: PathLike | Sequence[PathLike],
+        mask: PathLike | None = None,
+        times_s: Sequence[float] | None = None,
+        *,
+        case_id: str = "",
+        workspace: PathLike | None = None,
+    ) -> "Case":
+        """Return a case of your own files; their headers are read at once.
+
+        Parameters
+        ----------
+        phases
+            The files of the phases in the order of time, or one 4-D file; NIfTI, NRRD, MetaImage.
+        mask
+            The file of the expert mask, on the grid of the phases.
+        times_s
+            Seconds of each phase since the first one began.
+        case_id
+            Its id; without it the name of the first file.
+        workspace
+            Folder for predictions and refined masks; without it a temporary one.
+
+        Returns
+        -------
+        Case
+            `predict`, `grow` and ``kinetics`` take it; `DataSet.from_cases` joins several.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is of the wrong kind, or there are not as many times as phases.
+        FormatError
+            If a file cannot be read.
+        GridMismatchError
+            If a phase or the mask lies on another grid than the first phase.
+
+        Examples
+        --------
+        >>> case = mm.Case.from_files(["p0.nii.gz", "p1.nii.gz"], times_s=[0, 90])  # doctest: +SKIP
+        """
+        from napari_mamamia.library.own_files import open_cases, open_files
+
+        files = open_files(phases, mask, times_s, case_id)
+        return cls(CaseContext(open_cases([files], workspace), files.case_id))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        array: ArrayLike,
+        *,
+        affine: ArrayLike | None = None,
+        spacing_mm: tuple[float, float, float] | None = None,
+        times_s: Sequence[float] | None = None,
+        mask: MaskLike | None = None,
+        case_id: str = "case",
+        workspace: PathLike | None = None,
+    ) -> "Case":
+        """Return a case of arrays; they are written to a temporary folder first.
+
+        Parameters
+        ----------
+        array
+            Signal ``(phase, z, y, x)``, whole numbers or floating point.
+        affine
+            4x4, voxel ``(x, y, z)`` to RAS mm. Either this or `spacing_mm`.
+        spacing_mm
+            Distance of voxel centres along ``(z, y, x)`` in mm, for an upright volume.
+        times_s
+            Seconds of each phase since the first one began.
+        mask
+            The expert mask ``(z, y, x)``.
+        case_id
+            Its id.
+        workspace
+            Folder for predictions and refined masks; without it a temporary one.
+
+        Returns
+        -------
+        Case
+            As `from_files`.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is of the wrong kind or shape.
+        GridMismatchError
+            If the mask has another shape than a phase.
+
+        Examples
+        --------
+        >>> case = mm.Case.from_arrays(signal, spacing_mm=(2, 0.7, 0.7))  # doctest: +SKIP
+        """
+        from napari_mamamia.library.own_files import open_cases, open_files, save_arrays
+
+        phases, mask_file = save_arrays(array, affine, spacing_mm, mask)
+        files = open_files(phases, mask_file, times_s, case_id)
+        return cls(CaseContext(open_cases([files], workspace), files.case_id))
 
     def __repr__(self) -> str:
         has = "with a reference" if self.files.reference is not None else "without a reference"
@@ -183,6 +287,87 @@ class Case:
     def to_nibabel(self) -> "Nifti1Image":
         """Return all phases as nibabel's image ``(x, y, z, phase)``, a view; errors as `read`."""
         return nifti_image(self.signal, self.grid)
+
+    def to_simpleitk(self) -> "list[Any]":
+        """Return the phases as ``SimpleITK.Image``, in LPS mm; voxel values are unchanged.
+
+        Returns
+        -------
+        list of SimpleITK.Image
+            One 3-D image for each phase; ``GetArrayFromImage`` gives ``(z, y, x)`` again.
+
+        Raises
+        ------
+        MissingExtraError
+            If SimpleITK is not installed.
+        ArgumentError
+            If the axes are not at right angles.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> images = case.to_simpleitk()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_sitk_image
+
+        return [make_sitk_image(phase, self.grid) for phase in self.signal]
+
+    def to_torchio(self) -> Any:
+        """Return ``torchio.Subject``: ``dce`` (channels are phases), ``mask``, ``times_s``.
+
+        Tensors are ``(channel, x, y, z)``, the affine maps to RAS mm.
+
+        Raises
+        ------
+        MissingExtraError
+            If torchio is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> subject = case.to_torchio()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_torchio_subject
+
+        return make_torchio_subject(self)
+
+    def to_monai(self) -> dict[str, Any]:
+        """Return ``{"image", "label", "case_id"}`` with MONAI's MetaTensor, ``(channel, x, y, z)``.
+
+        Raises
+        ------
+        MissingExtraError
+            If monai is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> item = case.to_monai()  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_monai_item
+
+        return make_monai_item(self)
+
+    def to_xarray(self) -> Any:
+        """Return ``xarray.DataArray`` ``(phase, z, y, x)`` with axes in mm and times in s.
+
+        Raises
+        ------
+        MissingExtraError
+            If xarray is not installed.
+        CaseError, FormatError
+            As `read`.
+
+        Examples
+        --------
+        >>> case.to_xarray().sel(z=12, method="nearest")  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import make_xarray
+
+        return make_xarray(self)
 
     def _own_mask(self, role: str, name: str, known: tuple[str, ...]) -> Mask:
         for mask in self._context.workspace.masks_of(self.case_id):

@@ -1,14 +1,22 @@
 """`open_data_set`: a folder of cases as a table and as records."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from html import escape
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from warnings import warn
 
+import numpy as np
+
 from napari_mamamia.core.errors import ArgumentError, CaseError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.cells import is_missing
+from napari_mamamia.io.tables.table import IDS, read_table
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
@@ -21,6 +29,8 @@ from napari_mamamia.services.findings.findings_table import list_findings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from napari_mamamia.library.other_libraries import TorchDataSet
 
 
 _CLINICAL = ("age", "menopausal_status", "breast_density", "tumour_subtype", "pcr", "dataset")
@@ -89,6 +99,30 @@ class DataSet:
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
+
+    @classmethod
+    def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
+        """Return a data set of cases from anywhere, such as `Case.from_files` makes.
+
+        Parameters
+        ----------
+        cases
+            Each with an id of its own.
+        workspace
+            Folder for predictions and refined masks; without it a temporary one.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no case, one is no `Case`, or two share an id.
+        """
+        from napari_mamamia.library.own_files import open_cases
+
+        given = list(cases)
+        for case in given:
+            if not isinstance(case, Case):
+                raise ArgumentError(f"expected cases, got {type(case).__name__}: pass Case objects")
+        return cls(open_cases([case.files for case in given], workspace))
 
     def __repr__(self) -> str:
         layout, root = self.layout, self.root
@@ -186,6 +220,33 @@ class DataSet:
         columns = ("phases", "reference", "predictions", "refined", "status", "problems")
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
 
+    def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
+        """Return the cases for ``torch.utils.data.DataLoader``; each is read when asked for.
+
+        Parameters
+        ----------
+        phases
+            Which phases become channels; without it all, whose number may differ between cases.
+
+        Returns
+        -------
+        TorchDataSet
+            Items are dicts: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)``,
+            ``spacing_mm``, ``case_id``.
+
+        Raises
+        ------
+        MissingExtraError
+            If torch is not installed.
+
+        Examples
+        --------
+        >>> loader = torch.utils.data.DataLoader(data_set.to_torch((0, 1)))  # doctest: +SKIP
+        """
+        from napari_mamamia.library.other_libraries import TorchDataSet
+
+        return TorchDataSet(self, phases)
+
     def __len__(self) -> int:
         return len(self._opened.data_set.cases)
 
@@ -195,27 +256,130 @@ class DataSet:
     def __iter__(self) -> Iterator[Case]:
         return (self[case_id] for case_id in self.case_ids)
 
-    def __getitem__(self, case_id: str | int) -> Case:
-        """Return a case by its id, or by its place in the data set's order.
+    @overload
+    def __getitem__(self, case_id: str | int) -> Case: ...
+
+    @overload
+    def __getitem__(self, case_id: slice | list[str] | list[int]) -> "DataSet": ...
+
+    def __getitem__(self, case_id: str | int | slice | list[str] | list[int]) -> "Case | DataSet":
+        """Return a case by its id or place, or the data set of some: ``[:3]``, ``[["A", "B"]]``.
+
+        Parameters
+        ----------
+        case_id
+            An id, a place in the data set's order, a slice of places, or a list of ids or places.
 
         Raises
         ------
         CaseError
             If there is none; the message names some that are there.
+        ArgumentError
+            If it is none of these.
         """
         if isinstance(case_id, str):
             return Case(CaseContext(self._opened, self._find_spelling(case_id)))
+        if isinstance(case_id, slice):
+            return self._select(self.case_ids[case_id])
+        if isinstance(case_id, Iterable):
+            return self._select([self._find_id(each) for each in case_id])
+        return self[self._find_id(case_id)]
+
+    def where(self, **values: Any) -> "DataSet":
+        """Return the data set of the cases whose columns have these values.
+
+        Parameters
+        ----------
+        **values
+            A column of `cases` or of the data set's own table (letter case and blanks do not
+            count) and its value, or a list of values.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such column; the message names those that are there.
+
+        Examples
+        --------
+        >>> data_set.where(field_strength=3, dataset=["DUKE", "NACT"])  # doctest: +SKIP
+        """
+        table = self.columns
+        known = {spell_column(name): name for name in table.columns}
+        chosen = np.ones(len(self), dtype=bool)
+        for name, value in values.items():
+            if spell_column(name) not in known:
+                raise ArgumentError(
+                    f"expected a column of {self.name}, got {name!r}: it has "
+                    f"{name_some([str(column) for column in table.columns], 60)}"
+                )
+            wanted = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
+            cells = table[known[spell_column(name)]]
+            chosen &= np.array([any(_is_value(cell, one) for one in wanted) for cell in cells])
+        return self._select(
+            [name for name, is_in in zip(self.case_ids, chosen, strict=True) if is_in]
+        )
+
+    @property
+    def columns(self) -> "pd.DataFrame":
+        """Everything that tables know of the cases: `cases`, and each column of their tables.
+
+        One row each, by case id; patient, visit and side where the layout tells them.
+        """
+        import pandas as pd
+
+        table = self.cases
+        rows: list[dict[str, object]] = [
+            {
+                "patient": files.patient or files.case_id,
+                "visit": files.visit.name if files.visit else None,
+                "side": files.side or None,
+                "split": files.split or None,
+                **files.columns,
+            }
+            for files in self._opened.data_set.cases
+        ]
+        for row, cells in zip(rows, self._read_clinical_rows(), strict=True):
+            row.update((name, cell) for name, cell in cells.items() if name not in row)
+        own = pd.DataFrame(rows, index=table.index)
+        return table.join(own[[name for name in own.columns if name not in table.columns]])
+
+    def _read_clinical_rows(self) -> list[dict[str, object]]:
+        """Return every cell of the clinical table by column, for each case; {} without a row."""
+        path = self.clinical
+        if path is None:
+            return [{} for _ in self.case_ids]
+        table = read_table(path, (IDS,), takes_others=True)
+        names = table.header.names
+        rows = {
+            case_key(str(case_id)): {
+                name: None if is_missing(cell) else cell
+                for name, cell in zip(names, row.cells, strict=False)
+            }
+            for case_id, row in zip(table.column(IDS.name), table.rows, strict=True)
+        }
+        return [rows.get(case_key(case_id), {}) for case_id in self.case_ids]
+
+    def _select(self, case_ids: Sequence[str]) -> "DataSet":
+        data_set = self._opened.data_set
+        cases = tuple(data_set.case(self._find_spelling(case_id)) for case_id in case_ids)
+        return DataSet(replace(self._opened, data_set=replace(data_set, cases=cases)))
+
+    def _find_id(self, case_id: object) -> str:
+        """Return the id of a case by its id or its place."""
+        if isinstance(case_id, str):
+            return self._find_spelling(case_id)
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
             raise ArgumentError(
                 f"expected a case id or a place from 0 on, got {case_id!r}: pass one such as "
                 f"{self.case_ids[0]!r}"
             )
-        if not -len(self) <= case_id < len(self):
+        place = index(case_id)
+        if not -len(self) <= place < len(self):
             raise CaseError(
-                f"expected a place from 0 to {len(self) - 1}, got {case_id}: {self.name} holds "
+                f"expected a place from 0 to {len(self) - 1}, got {place}: {self.name} holds "
                 f"{len(self)} cases"
             )
-        return self[self.case_ids[case_id]]
+        return self.case_ids[place]
 
     def _find_spelling(self, case_id: str) -> str:
         """Return an id as the data set spells it; letter case does not part cases."""
@@ -239,3 +403,16 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
         **clinical,
         "menopausal_status": None if status is None else str(status),
     }
+
+
+def spell_column(name: object) -> str:
+    """Return a column's name as it is compared: lower case, without blanks and signs."""
+    return re.sub(r"[^a-z0-9]+", "", str(name).casefold())
+
+
+def _is_value(cell: object, wanted: object) -> bool:
+    """Whether a cell is a value; numbers are compared as numbers, texts without letter case."""
+    try:
+        return float(cell) == float(wanted)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return str(cell).casefold() == str(wanted).casefold()

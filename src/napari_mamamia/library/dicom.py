@@ -10,7 +10,11 @@ from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.exam.selectors import read_selectors
-from napari_mamamia.library.argument_words import advise_failures, advising_arguments, say_arguments
+from napari_mamamia.library.argument_words import (
+    advise_failures,
+    advising_arguments,
+    name_arguments,
+)
 from napari_mamamia.library.arguments import (
     ExistingName,
     PathLike,
@@ -92,7 +96,10 @@ class Imported:
                 "times_s": one.times_s,
                 "clock": one.clock,
                 "scaling": one.scaling,
-                "warnings": "; ".join(one.warnings),
+                "warnings": "; ".join(
+                    warning.text + name_arguments(warning.remedies, import_dicom)
+                    for warning in one.warnings
+                ),
                 "kept": ", ".join(f"{name}={value}" for name, value in one.kept),
             }
             for one in self._summary.imported
@@ -224,7 +231,7 @@ def inspect_dicom(
         {
             "study": study.case_id,
             **{name: getattr(row, name) for name in _SHOWN},
-            "problem": say_arguments(study.problem, import_dicom),
+            "problem": study.problem + name_arguments(study.remedies, import_dicom),
         }
         for study in studies
         for row in study.rows

@@ -1,4 +1,4 @@
-"""`score`: masks in memory, files, folders or a data set against references."""
+"""`score` compares masks in memory, files, folders or a data set with references."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -74,61 +74,62 @@ def score(
     Parameters
     ----------
     reference, prediction
-        Two folders of masks (``ID.nii.gz``, or another format that `read_mask` takes); two files;
-        two masks in memory (`Mask` or array ``(z, y, x)``); or two mappings from case id to mask.
-        The reference may also be a `DataSet`, whose expert masks count then. A case without a
-        prediction counts as the profile
-        says; a file that cannot be read costs its case alone.
+        Two folders of masks (``ID.nii.gz``, or another format of `read_mask`), two files,
+        two masks in memory (`Mask` or array ``(z, y, x)``), or two mappings from case id to mask.
+        The reference may also be a `DataSet`, whose expert masks are used then. The profile says
+        how a case without a prediction counts. A file that cannot be read only costs its own case.
     grid
-        Where arrays lie; each `Mask` knows its own.
+        The grid of arrays; a `Mask` has its own.
     clinical
-        The clinical table that fairness is made of (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame),
+        The clinical table for fairness (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame),
         or the data set that has it; without it fairness is undefined.
     columns
-        Which column of it is which field, see `open_data_set`; ``{"age": None}`` says that it has
-        no age, which leaves fairness over age undefined.
+        The column of each field of the clinical table, see `open_data_set`; ``{"age": None}``
+        declares
+        that there is no age, which leaves fairness over age undefined.
     profile
-        The definitions of every number: "clinical" (HD95 in mm), "official-code" (what the
-        challenge's scripts compute) or "paper".
+        The definitions of all numbers: "clinical" (HD95 in mm), "official-code" (the
+        challenge's scripts) or "paper".
     label
-        The value that is tumour, of files also the name of its segment; without it any above 0.
-        Only for the profile "clinical".
+        The value that is tumour, or for files also the name of its segment; by default any value
+        above 0. Only for the profile "clinical".
     bootstrap, seed
-        Resamples for the 95 % intervals (0: none but those of disparities and fairness, which are
-        of the group means) and the seed of everything random.
+        Number of resamples for the 95 % intervals (0: only those of disparities and fairness, which
+        come from group means), and the seed of all random draws.
     minimum_group
         Groups with fewer cases (2 or more) are left out of the intervals of disparities and
-        fairness, of tests and of sentences, and named; the score stays.
+        fairness, of tests and of sentences, and listed; the score still counts them.
     unusable
-        What a case without a usable prediction is worth in all numbers that models are ranked by:
-        "reject", "least-favourable", "worst-score" or "leave-out"; None: the profile's rules.
+        How a case without a usable prediction counts in all numbers for ranking: "reject",
+        "least-favourable", "worst-score" or "leave-out"; None: the profile's rules.
     cases
-        A file that lists the cases that count: an id on each line, or a table with case_id (and
-        sha256 of the reference). Only where files are scored.
+        A file with the cases that count: one id per line, or a table with case_id (and
+        sha256 of the reference). Only for files.
     images
-        The data set of the masks, to look for low contrast; only where files are scored.
+        The data set of the masks, to check for low contrast; only for files.
     name
-        The model's name; without it the folder's.
+        The model's name; by default the name of the folder.
     case_id
-        What a single case in memory is called.
+        The id of a single case in memory.
     workers
-        Processes that work at once; 0: this one alone. Only where files are scored.
+        Number of processes; 0: this process only. Only for files.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     Scores
         ``.cases``, ``.groups`` and ``.cohort`` are tables; ``.report(path)`` writes a page,
-        ``.save(folder)`` all that the command line writes; ``.compare(other)`` compares models.
+        ``.save(folder)`` writes the files of the command line; ``.compare(other)`` compares models.
 
     Raises
     ------
     ArgumentError
-        If an argument is of the wrong kind, a mask in memory is none, or both are the same files.
+        If an argument has the wrong type, a mask in memory is not a mask, or both are the same
+        files.
     GridMismatchError
-        If an array does not have the shape of `grid`. Masks on different grids raise nothing: the
-        case's ``status`` says so.
+        If an array does not have the shape of `grid`. Masks on different grids raise no error: the
+        ``status`` of the case says so.
     FormatError
         If a folder is missing or holds no mask, or the clinical table cannot be read or lacks a
         field that fairness needs.
@@ -184,28 +185,33 @@ def score_table(
     name: str = "",
     progress: bool = True,
 ) -> Scores:
-    """Return a cohort's numbers from case scores that somebody else computed.
+    """Return a cohort's numbers from case scores that were computed elsewhere.
 
     Parameters
     ----------
     table
         ``.csv``, ``.xlsx`` or a DataFrame with the columns case_id (or patient_id), dsc and
-        norm_hd. A bad row is a failure with its number; the rest goes on.
+        norm_hd. A bad row becomes a failure with its row number; the other rows count.
     clinical, columns, profile, bootstrap, seed, minimum_group, unusable, progress
         As in `score`.
     cases
-        As in `score`; without it the rows of the table count.
+        As in `score`; by default the cases of the table.
     metric_definition
-        How the numbers were made, in words; "" takes what the table says of it.
+        How the numbers were computed, in words; "" uses the table's own description.
     name
-        The model's name; without it the file's.
+        The model's name; by default the name of the file.
+
+    Returns
+    -------
+    Scores
+        The tables ``.cases``, ``.groups`` and ``.cohort``, as in `score`.
 
     Raises
     ------
     FormatError
         If a table cannot be read or lacks a column.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -242,14 +248,14 @@ def _make_settings(
     for option, number in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number from 0 on for {option}, got {number!r}: give one such as "
-                "1000"
+                f"expected a whole number of 0 or above for {option}, got {number!r}: give one "
+                "such as 1000"
             )
     choice = columns_of(columns)
     if columns is not None and clinical is None:
         raise ArgumentError(
-            "expected columns only with a clinical table, got them without one: pass clinical too, "
-            "or leave columns out"
+            "expected a clinical table for columns, got none: pass clinical too, or leave columns "
+            "out"
         )
     root = images.root if isinstance(images, DataSet) else images
     try:
@@ -265,15 +271,15 @@ def _make_settings(
     except ValueError as error:
         if isinstance(error, FormatError | ArgumentError):
             raise
-        raise ArgumentError(f"expected definitions that fit together: {error}") from error
+        raise ArgumentError(str(error)) from error
 
 
 def _with_least(settings: ScoreSettings, minimum_group: int) -> ScoreSettings:
     is_number = isinstance(minimum_group, int) and not isinstance(minimum_group, bool)
     if not is_number or minimum_group < 2:
         raise ArgumentError(
-            f"expected a whole number from 2 on for minimum_group, got {minimum_group!r}: give one "
-            "such as 5"
+            f"expected a whole number of 2 or above for minimum_group, got {minimum_group!r}: "
+            "give one such as 5"
         )
     return replace(settings, minimum_group=minimum_group)
 
@@ -291,7 +297,7 @@ def _with_policy(
         rule = None if unusable is None else UnusableRule(unusable)
         return replace(settings, unusable=rule, cases=listed)
     except ValueError as error:
-        raise ArgumentError(f"expected definitions that fit together: {error}") from error
+        raise ArgumentError(str(error)) from error
 
 
 def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
@@ -308,24 +314,24 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
 
 
 def _are_files(reference: object, prediction: object) -> bool:
-    """Whether both sides are files or folders, so that each case is read when its turn comes."""
+    """Return whether both sides are files or folders, so that cases can be read one by one."""
     return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
 def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path, Path]]:
-    """Return the files of each case by id, and both places."""
+    """Return the files of each case by id, and the two folders or files."""
     there = _require_place(prediction, "the prediction")
     if isinstance(reference, DataSet):
         return _pairs_of_data_set(reference, there), (reference.root, there)
     here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
-            f"expected references and predictions in two places, got {here} for both, where every "
-            "score is perfect: pass the folder of the predictions"
+            f"expected references and predictions in different places, got {here} for both, which "
+            "makes every score perfect: pass the folder of the predictions"
         )
     if here.is_file() != there.is_file():
         raise ArgumentError(
-            f"expected two folders or two files, got {here} and {there}: pass both of one kind"
+            f"expected two folders or two files, got {here} and {there}: pass two of the same kind"
         )
     if here.is_file():
         return FoundPairs({volume_stem(there): (here, there)}), (here, there)
@@ -333,7 +339,7 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
 
 
 def _folders_of(reference: object) -> frozenset[Path]:
-    """Return each folder of a data set, so that nothing is ever saved among its files."""
+    """Return all folders of a data set, so that nothing is saved among its files."""
     return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
 
 
@@ -351,7 +357,7 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
     }
     if not references:
         raise ArgumentError(
-            f"expected a data set with references, got {data_set.name}, which has none: pass the "
+            f"expected a data set with references, got {data_set.name} without any: pass the "
             "folder of the reference masks"
         )
     listing = list_masks(folder, tuple(references))
@@ -376,7 +382,7 @@ def _require_place(given: Any, what: str) -> Path:
 
 
 def _require_files_for(**given: object) -> None:
-    """Refuse what only files have a meaning for."""
+    """Refuse arguments that only apply to files."""
     asked = [name for name, value in given.items() if value]
     if asked:
         raise ArgumentError(
@@ -429,7 +435,7 @@ def _require_mapping(*given: object) -> None:
 
 
 def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
-    """Return a mask as the labels of its foreground's block."""
+    """Return a mask as labels, cropped to its foreground."""
     from napari_mamamia.library.case import Case
 
     if given is None:
@@ -447,7 +453,7 @@ def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None
     place = grid_of(None if mask_in(given) is not None else grid, given)
     if place is None:
         raise ArgumentError(
-            f"expected a grid for {name}, since distances are in mm, got an array alone: pass  "
+            f"expected a grid for {name}, since distances are in mm, got only an array: pass  "
             "grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
     return LabelMap.of(label_array(given, name, place), place)

@@ -1,4 +1,4 @@
-"""What scoring found: cases, groups and cohort as tables, a report, and models compared."""
+"""Results of scoring: cases, groups and cohort as tables, reports, and comparisons of models."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -54,7 +54,7 @@ _SHOWN_OF_TESTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScoreSource:
-    """What was scored: the command that does the same, its parameters, and the folders read."""
+    """The origin of scores: the equivalent command, its parameters, and the folders read."""
 
     command: Literal["score", "score-table"]
     parameters: tuple[tuple[str, Setting], ...]
@@ -64,14 +64,14 @@ class ScoreSource:
 class Scores:
     """The scores of one model: ``.cases``, ``.groups`` and ``.cohort`` are tables.
 
-    Every number stands under one profile, named in ``.profile``. Made by `score` and `score_table`.
+    All numbers are under one profile, ``.profile``. Returned by `score` and `score_table`.
     """
 
     def __init__(self, scored: Scored, settings: ScoreSettings, source: ScoreSource) -> None:
         self._scored, self._settings, self._source = scored, settings, source
 
     def __repr__(self) -> str:
-        """Return what the command line prints of the cohort."""
+        """Return the cohort's numbers as the command line prints them."""
         return "\n".join(cohort_lines(self.model))
 
     def _repr_html_(self) -> str:
@@ -88,7 +88,7 @@ class Scores:
 
     @property
     def model(self) -> ModelScores:
-        """Everything about the model as one record."""
+        """All results of the model as one record."""
         return self._scored.model
 
     @property
@@ -98,22 +98,22 @@ class Scores:
 
     @property
     def profile(self) -> str:
-        """The profile of every number: "clinical", "official-code" or "paper"."""
+        """The profile of all numbers: "clinical", "official-code" or "paper"."""
         return self.model.profile
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """The cases that could not be scored as they should, each with its reason."""
+        """The cases that were not scored normally, each with its reason."""
         return self.model.failures
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case was scored as it should."""
+        """Whether every case was scored normally."""
         return self.model.all_ok
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know, in plain sentences."""
+        """Notes on the numbers, in plain sentences."""
         failed, n = len(self.failures), self.model.n_cases
         first = (f"{f.case_id}: {f.reason}" for f in self.failures[:1])
         lost = (f"{failed} of {n} cases with a problem: {next(first, '')}",) if failed else ()
@@ -123,7 +123,7 @@ class Scores:
     def cases(self) -> "pd.DataFrame":
         """One row for each case, by case id: the columns of ``case_scores.csv``; nan: undefined.
 
-        ``status`` says what became of the case, ``reason`` why it is not "ok".
+        ``status`` is the result of the case, ``reason`` says why it is not "ok".
         """
         return _case_table(self.model.rows)
 
@@ -132,8 +132,8 @@ class Scores:
         """One row for each group of each variable, empty without a clinical table and sizes.
 
         ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``, ``sd_norm_hd``,
-        ``is_small`` (fewer cases than the profile asks for), ``in_fairness`` (whether the ranking
-        score counts it, or it is reported beside).
+        ``is_small`` (fewer cases than the profile requires), ``in_fairness`` (whether the ranking
+        score counts the variable).
         """
         import pandas as pd
 
@@ -146,8 +146,8 @@ class Scores:
         """One row for each number of the cohort: ``value``, ``low``, ``high`` (95 %), ``reason``.
 
         Numbers: mean_dsc, mean_norm_hd, performance, fairness of each variable, fairness,
-        ranking_score. Intervals of the first three are percentiles of the bootstrap over cases,
-        those of fairness and ranking score come from the contrasts of groups; nan without a
+        ranking_score. Intervals of the first three are bootstrap percentiles over cases; those of
+        fairness and ranking score come from the contrasts of groups. Intervals are nan without a
         bootstrap. ``reason`` says why a value is undefined.
         """
         import pandas as pd
@@ -160,10 +160,10 @@ class Scores:
     def disparities(self) -> "pd.DataFrame":
         """One row for each disparity, by ``variable`` and ``measure`` ("dsc", "norm_hd").
 
-        ``value`` is the scored one. All else is of groups of ``minimum_group`` cases or more:
-        ``counted``, the mean that chance gives (``by_chance``), what is left without it
-        (``beyond_chance``), the 95 % interval (``low``, ``high``), p of the permutation test
-        corrected by Holm, and ``left_out``, which names the smaller groups.
+        ``value`` is the scored disparity. The other columns refer to groups of ``minimum_group``
+        cases or more: ``counted``, its expectation by chance (``by_chance``), the excess over
+        chance (``beyond_chance``), the 95 % interval (``low``, ``high``), p of the permutation test
+        corrected by Holm, and ``left_out``, the smaller groups.
         """
         import pandas as pd
 
@@ -174,29 +174,50 @@ class Scores:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Everything as plain values, as ``summary.json`` holds it; None: undefined."""
+        """All results as plain values, as in ``summary.json``; None: undefined."""
         content: dict[str, Any] = plain_content(summary_content(self.model))
         return content
 
     def compare(self, *others: "Scores", baseline: str = "") -> "Comparison":
-        """Return this model and others by rank, with paired tests.
+        """Return the comparison of this model with others: ranks and paired tests.
 
         Parameters
         ----------
         others
-            Scores under the same profile. Tests are over the cases that both have.
+            Scores under the same profile. Tests are over the common cases.
         baseline
-            Name of the model that the others are meant to beat; "" for none.
+            Name of the baseline model; "" for none.
+
+        Returns
+        -------
+        Comparison
+            The tables ``.ranking``, ``.tests`` and ``.weights``.
 
         Raises
         ------
         ArgumentError
-            If there is no other, or one is no `Scores` of another name under the same profile.
+            If there is no other model, or an argument is not a `Scores` with a name of its own
+            under the
+            same profile.
         """
         return Comparison.of((self, *others), baseline)
 
     def report(self, path: PathLike, *, overwrite: bool = False, progress: bool = True) -> Path:
         """Write the report as one HTML page and return its path.
+
+        Parameters
+        ----------
+        path
+            The HTML file to write.
+        overwrite
+            Whether an existing file is replaced.
+        progress
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Path
+            The written file.
 
         Raises
         ------
@@ -211,20 +232,29 @@ class Scores:
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:
-        """Write what ``mamamia score`` writes into `folder`, and return it.
+        """Write the files of ``mamamia score`` into `folder`, and return it.
 
-        ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html``, figures.
+        The files are ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``,
+        ``report.html`` and figures.
 
         Parameters
         ----------
+        folder
+            The folder to write to.
         existing
-            "refuse": a folder that holds something is refused; "overwrite": files of the same name
-            are replaced.
+            "refuse": refuse a folder that holds files; "overwrite": replace files of the same name.
+        progress
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Path
+            The folder.
 
         Raises
         ------
         SaveConflictError
-            If the folder holds other results, or what was scored.
+            If the folder holds other results, or the scored files.
         SaveError
             If the system refuses to write.
         """
@@ -248,17 +278,20 @@ class Comparison:
         """Return the comparison of models; errors as `Scores.compare`."""
         if wrong := [model for model in models if not isinstance(model, Scores)]:
             raise ArgumentError(
-                f"expected the scores of models, got {type(wrong[0]).__name__}: pass what score() "
-                "returned"
+                f"expected the scores of models, got {type(wrong[0]).__name__}: pass results of "
+                "score()"
             )
         names = [model.name for model in models]
         if len(models) < 2:
             raise ArgumentError(
-                f"expected two models or more, got {', '.join(names)} alone: pass another's scores"
+                f"expected two models or more, got only {', '.join(names)}: pass another model's "
+                "scores"
             )
         if len({model.profile for model in models}) > 1:
             listed = ", ".join(f"{model.name} ({model.profile})" for model in models)
-            raise ArgumentError(f"expected one profile for all, got {listed}: score them under one")
+            raise ArgumentError(
+                f"expected one profile for all models, got {listed}: score them under one profile"
+            )
         try:
             require_names(names)
             require_baseline(names, baseline)
@@ -274,7 +307,7 @@ class Comparison:
         return cls(models, comparison)
 
     def __repr__(self) -> str:
-        """Return what the command line prints of the comparison."""
+        """Return the comparison as the command line prints it."""
         return "\n".join(comparison_lines(self._comparison))
 
     def _repr_html_(self) -> str:
@@ -288,12 +321,12 @@ class Comparison:
 
     @property
     def record(self) -> ModelComparison:
-        """Everything about the comparison as one record."""
+        """All results of the comparison as one record."""
         return self._comparison
 
     @property
     def profile(self) -> str:
-        """The profile of every number."""
+        """The profile of all numbers."""
         return self._comparison.profile
 
     @cached_property
@@ -306,7 +339,7 @@ class Comparison:
 
     @cached_property
     def tests(self) -> "pd.DataFrame":
-        """One row for each pair of models and metric: the paired tests, both also after Holm."""
+        """One row for each pair of models and metric: the paired tests, with and without Holm."""
         import pandas as pd
 
         return pd.DataFrame([asdict(test) for test in self._comparison.tests])
@@ -322,22 +355,65 @@ class Comparison:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Everything as plain values, as ``comparison.json`` holds it; None: undefined."""
+        """All results as plain values, as in ``comparison.json``; None: undefined."""
         content: dict[str, Any] = plain_content(comparison_content(self._comparison))
         return content
 
     def report(self, path: PathLike, *, overwrite: bool = False, progress: bool = True) -> Path:
-        """Write the report of all models as one HTML page; errors as `Scores.report`."""
+        """Write the report of all models as one HTML page.
+
+        Parameters
+        ----------
+        path
+            The HTML file to write.
+        overwrite
+            Whether an existing file is replaced.
+        progress
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Path
+            The written file.
+
+        Raises
+        ------
+        SaveConflictError
+            If the file exists and `overwrite` is off.
+        SaveError
+            If the system refuses to write.
+        """
         return _write_page(self._models, self._comparison, path, overwrite, progress)
 
     @advising_arguments
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:
-        """Write what ``mamamia score`` writes of several models, and return `folder`.
+        """Write the files of ``mamamia score`` for several models, and return `folder`.
 
-        ``NAME/...`` of each model as `Scores.save`, ``comparison.json``, ``report.html``, figures.
-        Errors as `Scores.save`.
+        ``NAME/...`` holds the files of each model as in `Scores.save`; ``comparison.json``,
+        ``report.html`` and figures cover all models.
+
+        Parameters
+        ----------
+        folder
+            The folder to write to.
+        existing
+            "refuse": refuse a folder that holds files; "overwrite": replace files of the same name.
+        progress
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        SaveConflictError
+            If the folder holds other results, or the scored files.
+        SaveError
+            If the system refuses to write.
         """
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         overwrite, first = how is not Existing.REFUSE, self._models[0]._source
@@ -374,7 +450,7 @@ def _write_page(
     if target.suffix.lower() not in (".html", ".htm"):
         raise ArgumentError(
             f"expected the name of an HTML file, got {target}: name it such as report.html, or "
-            "write everything to a folder with  save(folder)"
+            "write all files to a folder with  save(folder)"
         )
     scored, settings = [model._scored for model in models], models[0]._settings
     drive(
@@ -450,5 +526,5 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
 
 
 def _format_table(table: "pd.DataFrame", title: str) -> str:
-    """Return a table with its title; undefined numbers are a dash, empty texts empty."""
+    """Return a table with its title; undefined numbers are a dash, empty texts stay empty."""
     return f"<p>{escape(title)}</p>{html_of(table)}"

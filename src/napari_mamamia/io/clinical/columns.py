@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.table import (
@@ -156,8 +156,9 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             continue
         if missing:
             raise FormatError(
-                f"expected the column {missing[0]!r}, as the columns say (--columns), in row "
-                f"{index + 1}, found {', '.join(map(repr, header.names.values()))}: correct it"
+                f"expected the column {missing[0]!r}, as the choice of columns says, in row "
+                f"{index + 1}, found {', '.join(map(repr, header.names.values()))}: correct it",
+                remedies=[Remedy("columns", ("FILE",))],
             )
         return header
     return None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.slices import (
     DYNAMIC_TIME,
     OFFSET_TIME,
@@ -98,11 +98,9 @@ class Choice:
     warnings: tuple[str, ...] = ()
 
     @property
-    def other_orders(self) -> list[str]:
+    def other_orders(self) -> list[Clock]:
         """The clocks that would give another order of the phases."""
-        return [
-            v.clock.value for v in self.verdicts if v.works and not _is_same_order(v, self.chosen)
-        ]
+        return [v.clock for v in self.verdicts if v.works and not _is_same_order(v, self.chosen)]
 
 
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
@@ -137,14 +135,15 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
     if wanted is not None:
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
         if not chosen.works:
-            others = ", ".join(f"--clock {v.clock}" for v in working)
             message = f"expected {wanted} to order {name}, but {chosen.reason}: " + (
-                f"name another clock ({others})"
+                "name another clock"
                 if working
                 else "no other clock does, so convert the exam to NIfTI with the phases in the "
                 "right order"
             )
-            raise CaseError(add_refused_times(message, slices))
+            raise CaseError(
+                add_refused_times(message, slices), remedies=[use_clock(v.clock) for v in working]
+            )
         return Choice(chosen, verdicts, (*doubts, *_list_oddities(chosen, working)))
     if not working:
         reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
@@ -155,6 +154,11 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
         raise CaseError(add_refused_times(message, slices))
     _require_agreement(working, slices, name)
     return Choice(working[0], verdicts, (*doubts, *_list_oddities(working[0], working)))
+
+
+def use_clock(clock: Clock) -> Remedy:
+    """Return the remedy that orders the phases by a clock."""
+    return Remedy("clock", (clock.value,))
 
 
 def _judge_clocks(
@@ -327,9 +331,12 @@ def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name
             message = (
                 f"the order of the phases in {name} is in doubt: by {first.clock} "
                 f"{_name_order(first, slices)}, by {other.clock} {_name_order(other, slices)}; "
-                f"name the clock that counts (--clock {first.clock}, or --clock {other.clock})"
+                "name the clock that counts"
             )
-            raise CaseError(add_refused_times(message, slices))
+            raise CaseError(
+                add_refused_times(message, slices),
+                remedies=[use_clock(first.clock), use_clock(other.clock)],
+            )
 
 
 def _is_same_order(a: Verdict, b: Verdict) -> bool:
@@ -354,7 +361,7 @@ def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
         notes.append(
             "the times of the phases are not told by any element: only their order is. Where times "
             "are needed, write the seconds since phase 0 into the column acquisition_times of the "
-            "clinical table, or pass --times"
+            "clinical table"
         )
     elif not chosen.is_plausible:
         gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]

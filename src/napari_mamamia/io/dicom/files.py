@@ -14,6 +14,7 @@ from napari_mamamia.io.dicom.elements import begins_bare
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.parts import Image
 from napari_mamamia.io.dicom.probe import may_be_dicom
+from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT
 from napari_mamamia.io.dicom.slices import BadImage, Header, OtherImage
 from napari_mamamia.io.files.foreign import open_plain, reads
 
@@ -83,8 +84,12 @@ def require_readable(study: Study) -> None:
         return
     more = len(study.damaged) - 1
     others = f" ({more} more such file(s) lie there)" if more else ""
-    way = "; or import what can be read without them (--leave-out role=unreadable)"
-    raise FormatError(f"{study.damaged[0].reason}{others}{way * any(map(bool, study.headers))}")
+    reason = f"{study.damaged[0].reason}{others}"
+    if not any(map(bool, study.headers)):
+        raise FormatError(reason)
+    raise FormatError(
+        f"{reason}; or import what can be read without them", remedies=[LEAVE_UNREADABLE_OUT]
+    )
 
 
 @reads("readable DICOM files", "export the series again")

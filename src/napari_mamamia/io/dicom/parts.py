@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import PHASES, Kind, Role
-from napari_mamamia.io.dicom.slices import BadImage, Header, OtherImage, Slice
+from napari_mamamia.io.dicom.slices import UNNUMBERED, BadImage, Header, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
-from napari_mamamia.io.dicom.ways import number_phases
 
 Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 """What a DICOM file turned out to be."""
@@ -33,12 +33,18 @@ _FEWEST: Final = 3
 odd image: no part of it is a stack."""
 _SAME_COSINE: Final = 1e-4
 _PLANES: Final = ("sagittal", "coronal", "axial")
+_COUNTING: Final = (
+    Clock.TEMPORAL_POSITION, Clock.ACQUISITION_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
+    Clock.CONTENT_TIME, Clock.ACQUISITION_NUMBER,
+)  # fmt: skip
+"""Clocks that may part the images of a series that makes no whole stacks, in order of belief."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The images of one series that are one kind of image: by place, or the reason why not.
 
+    `problem` says why they make no stack, and `remedies` what a user can do about it.
     `echo` counts the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack
     that shows one breast, else "". `turn` names the orientation where the series has several
     ("axial", a second one "axial-2"), and `trigger` counts the moments after the trigger, from 1,
@@ -54,6 +60,7 @@ class Part:
     turn: str = ""
     trigger: int = 0
     n_numbered: int = 1
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def phases(self) -> tuple[int, ...]:
@@ -159,12 +166,55 @@ def _number_parts(parts: Sequence[Part]) -> list[Part]:
     for members in groups.values():
         reached = 0
         for at in members:
-            slices, places = number_phases(parts[at].slices, parts[at].places, reached)
+            slices, places = _number_phases(parts[at].slices, parts[at].places, reached)
             new_parts[at] = replace(parts[at], slices=slices, places=places)
             reached = max(reached, *(image.phase + 1 for image in slices))
         for at in members:
             new_parts[at] = replace(new_parts[at], n_numbered=reached)
     return [new_parts[index] for index in range(len(parts))]
+
+
+def _number_phases(
+    slices: Sequence[Slice], places: Places | None, first: int = 0
+) -> tuple[tuple[Slice, ...], Places | None]:
+    """Return the images of a part with their phases, counted from `first` in order of time.
+
+    Where they make no whole stacks, the images of one time are a phase, if most of these are
+    equally many. Images of which nothing tells it are `UNNUMBERED`.
+    """
+    numbers = _of_parted(slices) if places is None else _of_stacks(places)
+    phase_by_id = {
+        id(piece): UNNUMBERED if number == UNNUMBERED else number + first
+        for piece, number in numbers
+    }
+    if all(image.phase == phase_by_id[id(image)] for image in slices):
+        return tuple(slices), places
+    new = {id(image): replace(image, phase=phase_by_id[id(image)]) for image in slices}
+    if places is not None:
+        rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
+        places = replace(places, rows=rows)
+    return tuple(new[id(image)] for image in slices), places
+
+
+def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
+    flat = places.slices
+    stacks = order_inside(flat, places.n_times)
+    if stacks is None:
+        return [(piece, UNNUMBERED) for piece in flat]
+    return [(flat[index], phase) for phase, stack in enumerate(stacks) for index in stack]
+
+
+def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
+    for clock in _COUNTING:
+        values = [image.clocks.get(clock) for image in slices]
+        numbers = np.array([np.nan if value is None else value for value in values])
+        if np.isnan(numbers).any():
+            continue
+        _, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        usual = int(np.median(counts))
+        if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
+            return list(zip(slices, at.tolist(), strict=True))
+    return [(image, UNNUMBERED) for image in slices]
 
 
 def _find_start(part: Part) -> float:
@@ -183,7 +233,7 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
             try:
                 require_one_orientation(turned)
             except CaseError as error:
-                parts.append(Part(tuple(turned), None, str(error)))
+                parts.append(Part(tuple(turned), None, str(error), remedies=error.remedies))
                 continue
             for alike in _by_sequence(turned):
                 groups += [Part(tuple(g), None, "", turn=turn) for g in _by_echo(alike)]
@@ -326,5 +376,5 @@ def _place_part(part: Part, allow_thin: bool) -> Part:
     try:
         places = find_places(part.slices, allow_thin=allow_thin)
     except CaseError as error:
-        return replace(part, places=None, problem=str(error))
-    return replace(part, places=places, problem="")
+        return replace(part, places=None, problem=str(error), remedies=error.remedies)
+    return replace(part, places=places, problem="", remedies=())

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
+from napari_mamamia.io.dicom.remedies import leave_phase_out
 from napari_mamamia.io.dicom.slices import Slice, Tile
-from napari_mamamia.io.dicom.ways import leave_phase_out
 from napari_mamamia.io.files.foreign import reads
 
 _THREADS: Final = 4
@@ -223,14 +223,15 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
     np.left_shift(plane, spare, out=plane)
     np.right_shift(plane, spare, out=plane)
     if not piece.header.has_bit_overlays and _goes_on(words, plane):
-        phase = leave_phase_out(piece)
+        remedies = leave_phase_out(piece)
         raise FormatError(
             f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} (BitsStored), "
             f"but stored ones reach {words.max()} and no overlay is named that would stand in the "
             "bits above; cut off there the brightest voxels would turn dark: export the series "
             "again with its true BitsStored"
-            + f", or leave out its phase if the others are not so ({phase})"
-            * bool(phase)
+            + ", or leave out its phase if the others are not so"
+            * bool(remedies),
+            remedies=remedies,
         )
     return plane
 
@@ -301,8 +302,9 @@ def _require_decoder(piece: Slice) -> None:
 
 
 def _make_read_error(piece: Slice, why: str) -> FormatError:
-    phase = leave_phase_out(piece)
+    remedies = leave_phase_out(piece)
     return FormatError(
         f"expected a readable DICOM file at {piece.name}, but {why}: export the series again"
-        + f", or leave out its phase ({phase})" * bool(phase)
+        + ", or leave out its phase" * bool(remedies),
+        remedies=remedies,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes, rounding_step
 from napari_mamamia.io.dicom.slices import Slice
@@ -189,7 +189,8 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
         raise CaseError(
             f"expected at least {FEWEST} slices in {name}, got {len(rows)} "
             f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
-            "add the others, or take it as it is (--allow-thin)"
+            "add the others, or take it as it is",
+            remedies=[Remedy("allow_thin")],
         )
 
 

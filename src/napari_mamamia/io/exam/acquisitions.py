@@ -14,12 +14,12 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.dicom.clocks import order_inside
+from napari_mamamia.io.dicom.clocks import order_inside, use_clock
 from napari_mamamia.io.dicom.parts import Part, part_of
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
@@ -240,7 +240,6 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
     theirs = [v.moment for part in kept for v in _list_volumes(part)]
     has_moments = None not in ours and None not in theirs
     both = [[v.stack for part in some for v in _list_volumes(part)] for some in (own, kept)]
-    ways = in_brackets(*(leave_out(some, both[0] + both[1]) for some in reversed(both)))
     if has_moments and not set(ours) & set(theirs):
         return None
     of = " and ".join(dict.fromkeys(part.header.label for part in kept))
@@ -249,7 +248,8 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
     raise CaseError(
         f"expected the phases of {name} once, but {own[0].header.series_name} "
         f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and {of}, which is "
-        f"less processed, {len(theirs)}: leave out the ones that do not count{ways}"
+        f"less processed, {len(theirs)}: leave out the ones that do not count",
+        remedies=[way for some in reversed(both) for way in leave_out(some, both[0] + both[1])],
     )
 
 
@@ -339,17 +339,18 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
-    ways = [
-        *(leave_out(_all_but(index, moments), every) for index in range(max(map(len, moments)))),
-        *(f"--clock {one}" for one in apart if not is_no_clock),
-        "--clock SeriesNumber" * is_no_clock,
+    remedies = [
+        remedy
+        for index in range(max(map(len, moments)))
+        for remedy in leave_out(_all_but(index, moments), every)
     ]
+    remedies += map(use_clock, [Clock.SERIES] if is_no_clock else apart)
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
         f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
         f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
-        f"the ones that do not count{', or name the clock that does' * is_by_clock}"
-        f"{in_brackets(*ways)}"
+        f"the ones that do not count{', or name the clock that does' * is_by_clock}",
+        remedies=remedies,
     )
 
 
@@ -398,13 +399,15 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
-    ways = [leave_out(some, every) for some in sets]
-    ways += [f"--clock {one}" for one in apart]
+    remedies = [remedy for some in sets for remedy in leave_out(some, every)]
+    remedies += map(use_clock, apart)
+    if apart:
+        remedies.append(use_series(every))
     raise CaseError(
         f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
         f"{names[1]} has it, so it may be computed from the others: leave "
-        f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}"
-        f"{in_brackets(*ways, use_series(every) if apart else '')}"
+        f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}",
+        remedies=remedies,
     )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom.remedies import leave_out
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 
 _MOST_SHARE: Final = 0.25
 """Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
@@ -57,5 +57,6 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
                 f"expected values in all rows of {piece.name}, as other phases have there, but "
                 f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
                 "were read), as when a copy breaks off or a scan fails: copy the files again, or "
-                f"leave the phase out{in_brackets(leave_out([stack], stacks))}"
+                "leave the phase out",
+                remedies=leave_out([stack], stacks),
             )

@@ -9,9 +9,9 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part, part_of
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import (
     Acquisition,
     LeftOut,
@@ -23,7 +23,7 @@ from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.questions import (
     ask_which,
     is_turned_midway,
-    or_without,
+    not_whole,
     two_turns,
     without_odd_phases,
 )
@@ -131,7 +131,7 @@ def choose_acquisition(
     acquisitions = acquisitions_of(candidates.parts)
     if not acquisitions:
         part = candidates.parts[0]
-        raise CaseError(f"{part.problem}{or_without(without_odd_phases(part))}")
+        raise not_whole(part, without_odd_phases(part))
     first, left = _only_one(acquisitions, looks, name)
     broken = [part for part in candidates.parts if part.problem]
     _require_no_uncertainty(first, acquisitions, broken, name)
@@ -246,8 +246,8 @@ def _require_no_uncertainty(
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
             every = [[image] for one in (*chosen.parts, *broken) for image in one.slices]
-            ways = (without_odd_phases(part), leave_out([[p] for p in part.slices], every))
-            raise CaseError(f"{part.problem}{or_without(*ways)}")
+            remedies = without_odd_phases(part) + leave_out([[p] for p in part.slices], every)
+            raise not_whole(part, remedies)
     for other in found:
         part = other.parts[0]
         if other is chosen or not part.sequence.is_same(first.sequence):
@@ -295,14 +295,16 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
     if parts and len(parts) < len(chosen.parts):
         others = [part for part in chosen.parts if not any(part is one for one in parts)]
         every = [volume.stack for volume in chosen.volumes]
-        ways = [
-            leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
+        remedies = [
+            remedy
             for some in (parts, others)
+            for remedy in leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
         ]
         raise CaseError(
             f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
-            "it: leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
+            "it: leave out what does not count, or name all",
+            remedies=[*remedies, use_series(every)],
         )
 
 
@@ -319,16 +321,17 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
             continue
         every = [volume.stack for volume in volumes]
         odd, rest = sorted((bare, others), key=lambda some: (len(some), some is not bare))
-        ways = [leave_out([v.stack for v in odd], every)]
-        # Only of two equal halves nothing says which is the odd one.
-        ways += [leave_out([v.stack for v in rest], every)] * (len(odd) == len(rest))
+        remedies = leave_out([v.stack for v in odd], every)
+        if len(odd) == len(rest):  # nothing says which half is the odd one
+            remedies += leave_out([v.stack for v in rest], every)
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
             f"expected {what} in all phases of {name}, but {' and '.join(names)} "
             f"{'does' if len(names) == 1 else 'do'} not tell it and "
             f"{others[0].part.header.series_name} does "
             f"({getattr(others[0].stack[0].sequence, fact):g}), so it may be of another sequence: "
-            "leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
+            "leave out what does not count, or name all",
+            remedies=[*remedies, use_series(every)],
         )
 
 
@@ -354,10 +357,10 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
             f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: name the one "
-            "that counts"
-            + in_brackets(
-                *(use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,))))
-            )
+            "that counts",
+            remedies=[
+                use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,)))
+            ],
         )
 
 
@@ -373,7 +376,8 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
             raise CaseError(
                 f"expected phases of {name} that time or contrast tells apart, but those of "
                 f"{part.header.series_name} have neither: name it if it is the dynamic all the "
-                f"same{in_brackets(use_series(v.stack for v in chosen.volumes))}"
+                "same",
+                remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 
 

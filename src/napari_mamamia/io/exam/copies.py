@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.pixels import read_plane, sample_planes
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.volumes.inflate import crc32_of
 
 _MOST_SHARE: Final = 0.5
@@ -131,11 +131,15 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
         f"{_describe_repeats(pairs)} ({names}), "
         "as when an archive or export takes slices of one phase for "
         "those of another: copy the exam from the scanner again, leave out the phase that is "
-        "wrong, or name all that count to take them as they are"
-        + in_brackets(
-            *(leave_out([stacks[k] for k in gone], stacks) for gone in _find_suspects(pairs)),
+        "wrong, or name all that count to take them as they are",
+        remedies=[
+            *(
+                remedy
+                for gone in _find_suspects(pairs)
+                for remedy in leave_out([stacks[k] for k in gone], stacks)
+            ),
             use_series(stacks),
-        )
+        ],
     )
 
 

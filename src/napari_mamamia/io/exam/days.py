@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.slices import Slice, zone_of
 from napari_mamamia.io.dicom.times import DAY_S
 from napari_mamamia.io.dicom.trust import span_text
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
@@ -69,13 +69,17 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     for stack, start in zip(stacks, starts, strict=True):
         by_day.setdefault(start // DAY_S, []).append(stack)
     apart, gap = (span_text(round(_longest_gap(of), 1)) for of in (every, of_day))
-    ways = [leave_out(by_day[day], stacks) for day in sorted(by_day)] if len(by_day) == 2 else []
+    days = sorted(by_day) if len(by_day) == 2 else []
     return CaseError(
         f"expected phases of one exam in {name}, but {apart} lie between two of them by "
         f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
         "de-identification moved their dates by different numbers of days, or they are of two "
-        "exams. If they are of one, name the series, and the time of day counts without the date"
-        f"{in_brackets(use_series(stacks))}; else leave out the other exam{in_brackets(*ways)}"
+        "exams. If they are of one, name the series, and the time of day counts without the date; "
+        "else leave out the other exam",
+        remedies=[
+            use_series(stacks),
+            *(remedy for day in days for remedy in leave_out(by_day[day], stacks)),
+        ],
     )
 
 

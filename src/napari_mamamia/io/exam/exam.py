@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.io.dicom.clocks import Choice, choose_clock
 from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
+from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT, leave_out
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
 from napari_mamamia.io.dicom.trust import add_refused_times, list_refused_times, time_oddities
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
 from napari_mamamia.io.exam.copies import sent_once, without_copies
@@ -79,7 +80,7 @@ class Exam:
     grid: Grid
     choice: Choice
     rows: tuple[SeriesRow, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[CaseWarning, ...]
     joined: Joined | None = None
     blocks: tuple[NDArray[np.float32], ...] = field(default=(), repr=False, compare=False)
 
@@ -166,13 +167,11 @@ def find_exam(
         *assumed,
         *filled,
         *_describe_turns(stacks),
-        *of_values,
         *value_warnings([piece for stack in stacks for piece in stack]),
         *(note for part in chosen.parts if part.places for note in part.places.notes),
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),
-        *doubts,
         *noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *_other_sequences(candidates.parts, chosen, selection),
@@ -180,13 +179,15 @@ def find_exam(
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
         *loss_warnings(images, pieces, stacks),
+        *_list_notes(chosen),
+        *gap_warnings(_find_times(choice)),
     )
     return Exam(
         stacks,
         grid,
         choice,
         table,
-        (*notes, *_list_notes(chosen), *gap_warnings(_find_times(choice))),
+        (*map(CaseWarning, notes), *of_values, *doubts, *_t1_warnings(chosen)),
         blocks=tuple(looks.blocks(stack) for stack in stacks),
     )
 
@@ -228,24 +229,27 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
                 first_headers.setdefault(header.patient[index], header)
         if len(first_headers) > 1:
             a, b = list(first_headers.values())[:2]
-            ways = in_brackets(
-                *(_without_patient(pieces, index, patient) for patient in first_headers)
-            )
+            remedies = [
+                remedy
+                for patient in first_headers
+                for remedy in _without_patient(pieces, index, patient)
+            ]
             raise CaseError(
                 f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
                 f"differ in {what}: move the images of the other patient out of the folder"
-                + f", or leave out all that is not of one of them{ways}"
-                * bool(ways)
+                + ", or leave out all that is not of one of them"
+                * bool(remedies),
+                remedies=remedies,
             )
 
 
-def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> str:
-    """Return the option that leaves one patient, "" where a series is of several."""
+def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]:
+    """Return the remedy that leaves one patient; none where a series is of several."""
     named = {p.header.series_number: set[str]() for p in pieces}
     for image in pieces:
         named[image.header.series_number].add(image.header.patient[at])
     if any(len(patients - {""}) > 1 for patients in named.values()):
-        return ""
+        return []
     gone = [[p] for p in pieces if p.header.patient[at] not in ("", own)]
     return leave_out(gone, [[p] for p in pieces])
 
@@ -261,17 +265,22 @@ def _require_whole(
         if suspects:
             raise FormatError(suspects[0].reason)
         if candidates.left_out and all(one.part.problem for one in candidates.left_out):
-            raise CaseError(candidates.left_out[0].part.problem)
+            part = candidates.left_out[0].part
+            raise CaseError(part.problem, remedies=part.remedies)
+        advice, remedies = or_named(candidates.left_out)
         raise FormatError(
             f"expected MR images in {name} that can be phases, got "
             f"{others_named(images, candidates)}: choose the folder of the DCE series"
-            f"{or_named(candidates.left_out)}"
+            f"{advice}",
+            remedies=remedies,
         )
     series_uids = {part.header.series_uid for part in candidates.parts}
     for image in suspects:
         if image.header.series_uid in series_uids or image.kind.role in PHASES:
-            raise FormatError(f"{image.reason}; or leave out what is no whole image "
-                              f"(--leave-out role={Role.UNREADABLE})")  # fmt: skip
+            raise FormatError(
+                f"{image.reason}; or leave out what is no whole image",
+                remedies=[LEAVE_UNREADABLE_OUT],
+            )
 
 
 def _for_nothing(
@@ -336,7 +345,7 @@ def _choose_run(
     name: str,
     *,
     is_named: bool,
-) -> tuple[Run, list[str]]:
+) -> tuple[Run, list[CaseWarning]]:
     """Return the run that counts; a doubt is a warning where the user named what counts."""
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
@@ -347,16 +356,17 @@ def _choose_run(
     except CaseError as error:
         if not is_named:
             every = [piece for row in rows for piece in row]
-            raise CaseError(add_refused_times(str(error), every)) from error
-        return Run(), [str(error)]
-    return run, [run.warning] if run.warning else []
+            message = add_refused_times(str(error), every)
+            raise CaseError(message, remedies=error.remedies) from error
+        return Run(), [CaseWarning(str(error), error.remedies)]
+    return run, [CaseWarning(run.warning)] if run.warning else []
 
 
-def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
+def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[CaseWarning]:
     """Return doubts as warnings where the user named what counts; raise the first one else."""
     if doubts and not is_named:
         raise doubts[0]
-    return [str(doubt) for doubt in doubts]
+    return [CaseWarning(str(doubt), doubt.remedies) for doubt in doubts]
 
 
 def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
@@ -404,20 +414,22 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
     ]
 
 
-def _t1_note(parts: Sequence[Part]) -> list[str]:
-    """Return what series of other flip angles are good for, and how they get there."""
+def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
+    """Return a warning that series of other flip angles were left out; they measure T1."""
+    parts = [one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES]
     by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
     if not by_angle:
         return []
     angles = ",".join(f"{part.sequence.flip_degrees:g}" for part in by_angle)
     series = ", ".join(dict.fromkeys(part.header.label for part in by_angle))
     tr = by_angle[0].sequence.repetition_time_ms
-    named = f" --vfa-tr {tr:g}" if tr else ""
     return [
-        f"{series}: left out, because their flip angles ({angles} degrees) are not that of the "
-        "dynamic at their place; they measure T1: import each by itself (--use series=N, another "
-        f"--out) and give their volumes, as ID_0000.nii.gz, ... of one folder, to mamamia "
-        f'perfusion --vfa DIR --vfa-angles "{angles}"{named}'
+        CaseWarning(
+            f"{series}: left out, because their flip angles ({angles} degrees) are not that of the "
+            "dynamic at their place; they measure T1: import each by itself into another data set, "
+            "and give their volumes, as ID_0000.nii.gz, ... of one folder, to the perfusion maps",
+            (Remedy(command="perfusion", values=(angles, f"{tr:g}" if tr else "MS")),),
+        )
     ]
 
 
@@ -429,7 +441,6 @@ def _list_notes(chosen: Acquisition) -> list[str]:
         for one in chosen.left_out
         if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
-    notes += _t1_note([one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES])
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
     notes += [
         f"{part.header.label} is motion-corrected, and its original is not in the study"

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.clocks import Choice
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.copies import repeat_uncertainty
 from napari_mamamia.io.exam.days import MOST_PAUSE_S
 from napari_mamamia.io.exam.looks import Looks
@@ -97,10 +97,10 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     days = f"{longest / 86400:.0f} days" if longest > 2 * 86400 else f"{longest / 3600:.1f} hours"
     names = " and ".join(dict.fromkeys(stack[0].series_name for stack in stacks))
     early, late = _around_pause(stacks, choice.chosen.times_s, times_s)
-    ways = in_brackets(leave_out(early, stacks), leave_out(late, stacks), use_series(stacks))
     return CaseError(
         f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
-        f"leave out those of the other exam, or name all that count{ways}"
+        "leave out those of the other exam, or name all that count",
+        remedies=[*leave_out(early, stacks), *leave_out(late, stacks), use_series(stacks)],
     )
 
 
@@ -131,8 +131,8 @@ def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> Ca
     return CaseError(
         f"expected new values in each phase of {name}, but phase {a} "
         f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the "
-        "same values, up to a factor, so one is a copy: leave one of them out"
-        + in_brackets(leave_out([stacks[b]], stacks), leave_out([stacks[a]], stacks))
+        "same values, up to a factor, so one is a copy: leave one of them out",
+        remedies=[*leave_out([stacks[b]], stacks), *leave_out([stacks[a]], stacks)],
     )
 
 
@@ -147,7 +147,8 @@ def _find_beat(
     return CaseError(
         f"expected phases of {name} that are seconds apart, but they are {usual:g} s apart and no "
         "contrast comes, as in frames of a heart beat: name the series if it is the dynamic all "
-        f"the same{in_brackets(use_series(stacks))}"
+        "the same",
+        remedies=[use_series(stacks)],
     )
 
 
@@ -164,17 +165,18 @@ def _find_unlike_phase(
                 f"expected phases of one contrast in {name}, but phase {index} "
                 f"({a[0].series_name}) and phase {index + 1} ({b[0].series_name}) are not alike "
                 f"(correlation {alike:.2f}), as with another sequence, a map or a failed scan: "
-                f"leave out what is no phase{in_brackets(*_without_odd(stacks, a, b, looks))}"
+                "leave out what is no phase",
+                remedies=_without_odd(stacks, a, b, looks),
             )
     return None
 
 
 def _without_odd(
     stacks: Sequence[Sequence[Slice]], a: Sequence[Slice], b: Sequence[Slice], looks: Looks
-) -> list[str]:
-    """Return the options that leave out the phases like the one of two, or those like the other.
+) -> list[Remedy]:
+    """Return the remedies that leave out the phases like `a`, or those like `b`.
 
-    Those that are fewer come first; a single one is the odd one, and the others are no option.
+    The smaller group comes first; where it is a single phase, only that one is left out.
     """
     like_a: list[Sequence[Slice]] = []
     like_b: list[Sequence[Slice]] = []
@@ -184,8 +186,8 @@ def _without_odd(
         )
         (like_a if is_a else like_b).append(stack)
     few, many = sorted((like_b, like_a), key=len)
-    ways = [few, many] if len(few) > 1 or len(many) == 1 else [few]
-    return [leave_out(some, stacks) for some in ways]
+    groups = [few, many] if len(few) > 1 or len(many) == 1 else [few]
+    return [remedy for group in groups for remedy in leave_out(group, stacks)]
 
 
 def _find_computed_phase(
@@ -197,7 +199,7 @@ def _find_computed_phase(
     if not borrowed or _is_ultrafast(times_s):
         return None
     sets = [borrowed, *((other,) for other in borrowing.instead)]
-    ways = [leave_out([stacks[k] for k in gone], stacks) for gone in sets]
+    remedies = [way for gone in sets for way in leave_out([stacks[k] for k in gone], stacks)]
     phases, repeat = f"{_list_phases(borrowed)} ({_join_names(stacks, borrowed)})", "repeats"
     if len(borrowed) > 1:
         repeat = "repeat"
@@ -209,7 +211,8 @@ def _find_computed_phase(
         f"expected phases of {name} that were measured one by one, but {phases} {repeat} the noise "
         f"of {others}, as images do that are computed from them (a subtraction, a maximum, a mean, "
         "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
-        f"name all that count{in_brackets(*ways, use_series(stacks))}"
+        "name all that count",
+        remedies=[*remedies, use_series(stacks)],
     )
 
 
@@ -218,12 +221,12 @@ def _find_slide(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> C
     slid = looks.sliding(stacks)
     if not slid or len(slid) == len(stacks):
         return None
-    ways = in_brackets(leave_out([stacks[k] for k in slid], stacks), use_series(stacks))
     return CaseError(
         f"expected new values in each slice of {name}, but in {_list_phases(slid)} "
         f"({_join_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
         "projections (MIP) over several slices, or where slices were doubled: leave out what was "
-        f"computed, or name all that count{ways}"
+        "computed, or name all that count",
+        remedies=[*leave_out([stacks[k] for k in slid], stacks), use_series(stacks)],
     )
 
 

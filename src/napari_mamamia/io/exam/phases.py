@@ -66,7 +66,8 @@ def find_phases(
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
-    return CaseFiles(folder.name, _list_sources(exam), warnings=exam.warnings)
+    warnings = tuple(warning.text for warning in exam.warnings)
+    return CaseFiles(folder.name, _list_sources(exam), warnings=warnings)
 
 
 @reads("a readable DICOM series", "export the series again")

@@ -1,19 +1,20 @@
-"""Refusals that ask which images count, each with the options that answer it."""
+"""Refusals that ask which images count, each with the remedies that answer it."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.choices import Sides
+from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.parts import Part
+from napari_mamamia.io.dicom.remedies import leave_out, series_selector, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.stack import find_places
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, series_selector, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, acquisitions_of, difference
 from napari_mamamia.io.exam.selectors import selectors_of
 
-_MOST_WAYS: Final = 6
+_MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
 """Roles of which several stacks are no phases."""
 _NONE: Final = (
@@ -28,13 +29,14 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
         return two_turns(a.parts[0], b.parts[0])
     others = f", and {len(found) - 2} more" * (len(found) > 2)
     dynamic = [one for one in found if one.n_times > 1]
-    ways = [_find_use_option(one, found) for one in dynamic[:_MOST_WAYS]]
+    remedies = [remedy for one in dynamic[:_MOST_REMEDIES] for remedy in _find_remedy(one, found)]
     if {"left", "right"} <= {one.parts[0].side for one in dynamic}:
-        ways = ["--sides join", "--sides two", *ways]
+        remedies = [Remedy("sides", (Sides.JOIN,)), Remedy("sides", (Sides.TWO,)), *remedies]
     return CaseError(
         f"expected series of one size and place in {name}, but {_add_count(a)} and {_add_count(b)}"
         f"{others} differ: {difference(a.parts[0], b.parts[0])}; "
-        + (f"name what counts{in_brackets(*ways)}" if ways else _NONE)
+        + ("name what counts" if remedies else _NONE),
+        remedies=remedies,
     )
 
 
@@ -42,31 +44,33 @@ def _add_count(one: Acquisition) -> str:
     return f"{one.name} ({one.n_times} phase{'s' * (one.n_times > 1)})"
 
 
-def _find_use_option(one: Acquisition, found: Sequence[Acquisition]) -> str:
-    """Return the option under which one acquisition counts and no other one."""
+def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]:
+    """Return the remedy under which one acquisition counts and no other one."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
     if side and all(other.side not in ("", side) for other in others):
-        return f"--use side={side}"
+        return [Remedy("use", (f"side={side}",))]
     series_numbers = {part.header.series_number for part in one.parts}
-    series = use_series(v.stack for v in one.volumes)
+    series = series_selector(v.stack[0] for v in one.volumes)
     roles = dict.fromkeys(part.role for part in one.parts if part.role not in PHASES)
     series += f",role={','.join(roles)}" * bool(roles)
     if not any(other.header.series_number in series_numbers for other in others):
-        return series
+        return [Remedy("use", (series,))]
     first = {selector.text for selector in selectors_of(one.parts[0]) if selector.key != "phase"}
     other_texts = {selector.text for other in others for selector in selectors_of(other)}
     apart = sorted(text for text in first - other_texts if not text.startswith("series="))
     if apart:
-        return f"{series},{apart[-1]}"
+        return [Remedy("use", (f"{series},{apart[-1]}",))]
     every = [volume.stack for other in found for volume in other.volumes]
     return leave_out([v.stack for other in found if other is not one for v in other.volumes], every)
 
 
-def or_named(left_out: Sequence[LeftOut]) -> str:
-    """Return the advice to name what is taken all the same, "" where none of it has two phases.
+def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
+    """Return the advice to name images that are no phases by their headers, and the remedies.
 
-    Where a word of the name alone speaks against the images of scans, these come first, and alone.
+    The text is "" where none of the images have two phases.
+
+    Where only a word of the description speaks against images, these alone are named.
     """
     parts = [one.part for one in left_out if one.part.role not in _NO_DYNAMIC]
     by_name = [part for part in parts if part.kind.is_by_name]
@@ -77,26 +81,27 @@ def or_named(left_out: Sequence[LeftOut]) -> str:
         return (
             f"; of {series} only a word of the name says so ({', '.join(words)}), and ImageType "
             "does not call them derived: name them if they are the scans themselves, with the one "
-            f"before contrast{in_brackets(*(_all_of(one) for one in named))}"
+            "before contrast",
+            [_use_all(one) for one in named],
         )
     others = [one for one in acquisitions_of(parts) if one.n_times > 1]
-    options = in_brackets(*(_all_of(other) for other in others))
-    return f", or name what is to be taken all the same{options}" if options else ""
+    advice = ", or name what is to be taken all the same" if others else ""
+    return advice, [_use_all(other) for other in others]
 
 
-def _all_of(one: Acquisition) -> str:
+def _use_all(one: Acquisition) -> Remedy:
     ordered = sorted(one.volumes, key=lambda volume: volume.part.header.series_number or 0)
     return use_series(volume.stack for volume in ordered)
 
 
-def or_without(*ways: str) -> str:
-    """Return the advice to leave out what is broken, "" where no way does."""
-    options = in_brackets(*ways)
-    return f"; or leave out what is no whole phase{options}" if options else ""
+def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
+    """Return the refusal of a part whose images make no stack; `remedies` leave some of it out."""
+    advice = "; or leave out what is no whole phase" if remedies else ""
+    return CaseError(f"{part.problem}{advice}", remedies=[*part.remedies, *remedies])
 
 
-def without_odd_phases(part: Part) -> str:
-    """Return the option that leaves out the phases without which a part is whole, "" for none."""
+def without_odd_phases(part: Part) -> list[Remedy]:
+    """Return the remedy that leaves out the phases without which a part is whole."""
     by_phase: dict[int, list[Slice]] = {}
     for piece in part.slices:
         by_phase.setdefault(piece.phase, []).append(piece)
@@ -112,7 +117,7 @@ def without_odd_phases(part: Part) -> str:
         ]
         if odd and _is_whole(rest):
             return leave_out(odd, by_phase.values())
-    return ""
+    return []
 
 
 def _describe_places(pieces: Sequence[Slice]) -> tuple[object, ...]:
@@ -140,9 +145,12 @@ def is_turned_midway(a: Part, b: Part) -> bool:
 
 def two_turns(a: Part, b: Part) -> CaseError:
     """Return the question which orientation of a series counts."""
-    ways = [part for part in (a, b) if part.n_times > 1] or (a, b)
+    dynamic = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
         f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
-        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count"
-        + in_brackets(*(f"--use {series_selector(p.slices)},orientation={p.plane}" for p in ways))
+        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count",
+        remedies=[
+            Remedy("use", (f"{series_selector(part.slices)},orientation={part.plane}",))
+            for part in dynamic
+        ],
     )

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.io.dicom.clocks import use_clock
 from napari_mamamia.io.dicom.parts import Part
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.trust import span_text
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
@@ -33,7 +34,7 @@ _MISSING: Final = 1.7
 _LEAST_GAIN: Final = 0.2
 """By how much air and body are brighter alike where it is the gain: ghosts brighten air by up to
 16 %, and a quarter of the body by 0 % in ISPY1_1002. Our own choice."""
-_MOST_WAYS: Final = 4
+_MOST_REMEDIES: Final = 4
 _CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
 _NEVER: Final = (
     "contrast comes between no phase and the next: is the series before contrast missing, or was "
@@ -65,7 +66,7 @@ def find_run(
     times_s: Sequence[float] | None,
     looks: Looks,
     name: str,
-    clocks: Sequence[str] = (),
+    clocks: Sequence[Clock] = (),
 ) -> Run:
     """Return the run of phases that enhances from its own pre; `clocks` give them another order.
 
@@ -99,20 +100,23 @@ def find_run(
             f"expected contrast between the first two phases of {name}, but of the body "
             f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
             "before contrast is not clear: look at them, and keep them all, or leave out what was "
-            f"taken before the last one{in_brackets(_keep_all(stacks), *_list_ways(stacks, until))}"
+            "taken before the last one",
+            remedies=[
+                _keep_all(stacks),
+                *(
+                    remedy
+                    for first in range(1, min(until, _MOST_REMEDIES))
+                    for remedy in leave_out(stacks[:first], stacks)
+                ),
+            ],
         )
     return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
 
 
-def _keep_all(stacks: Sequence[Sequence[Slice]]) -> str:
-    """Return the option that keeps what was taken before the pre as phases too."""
+def _keep_all(stacks: Sequence[Sequence[Slice]]) -> Remedy:
+    """Return the remedy that keeps the phases before the last pre-contrast phase too."""
     roles = [*dict.fromkeys(stack[0].kind.role for stack in stacks), Role.EARLIER_PRE]
-    return f"--use role={','.join(roles)}"
-
-
-def _list_ways(stacks: Sequence[Sequence[Slice]], until: int) -> list[str]:
-    """Return the options that make each later phase before `until` the pre."""
-    return [leave_out(stacks[:first], stacks) for first in range(1, min(until, _MOST_WAYS))]
+    return Remedy("use", (f"role={','.join(roles)}",))
 
 
 def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
@@ -195,8 +199,8 @@ def _require_one_injection(
     if len(starts) > 1:
         raise CaseError(
             f"expected one injection in {name}, but its phases name {len(starts)} times of it "
-            "(ContrastBolusStartTime): leave out the runs that do not count"
-            + in_brackets(*(_keep_run(stacks, start) for start in sorted(starts)))
+            "(ContrastBolusStartTime): leave out the runs that do not count",
+            remedies=[remedy for start in sorted(starts) for remedy in _keep_run(stacks, start)],
         )
     if times_s is None or len(stacks) < 4:
         return
@@ -213,19 +217,19 @@ def _require_one_injection(
                 f"expected one injection in {name}, but contrast comes among the first {index} "
                 f"phases and, {span_text(gaps[index - 1])} later, again in the other "
                 f"{len(second)}: "
-                "leave out the run that does not count"
-                + in_brackets(leave_out(second, stacks), leave_out(first, stacks))
+                "leave out the run that does not count",
+                remedies=[*leave_out(second, stacks), *leave_out(first, stacks)],
             )
 
 
-def _keep_run(stacks: Sequence[Sequence[Slice]], start_s: float) -> str:
-    """Return the option that leaves out the phases of other injections."""
+def _keep_run(stacks: Sequence[Sequence[Slice]], start_s: float) -> list[Remedy]:
+    """Return the remedy that leaves out the phases of other injections."""
     others = [s for s in stacks if s[0].header.contrast_start_s not in (None, start_s)]
     return leave_out(others, stacks)
 
 
 def _require_contrast_to_stay(
-    stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[str]
+    stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[Clock]
 ) -> None:
     """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
     blocks = [looks.blocks(stack) for stack in stacks]
@@ -236,18 +240,19 @@ def _require_contrast_to_stay(
     evened = [block / np.float32(gain) for block, gain in zip(blocks, gains, strict=True)]
     is_measured = not looks.borrowed(stacks).volumes and not looks.sliding(stacks)
     if is_measured and not _find_departures(evened)[1]:
-        raise CaseError(_of_another_gain(stacks, gains, name))
+        raise _other_gain(stacks, gains, name)
     index = gone[0]
-    ways = [f"--clock {clock}" for clock in clocks]
+    remedies = [use_clock(clock) for clock in clocks]
     first = _begin_of_whole(stacks, index, looks) if has_fallen else 0
-    ways += [leave_out([stacks[k] for k in gone], stacks)] * (not first)
-    ways += [leave_out(stacks[: first or index], stacks)]
+    if not first:
+        remedies += leave_out([stacks[k] for k in gone], stacks)
+    remedies += leave_out(stacks[: first or index], stacks)
     clock = "name the clock that counts, or" if clocks else _CONVERT
     raise CaseError(
         f"expected contrast to come and stay in {name}, but phase {index} looks as before "
         f"contrast, behind phase {0 if has_fallen else came}: the order is wrong, or a second run "
-        f"or copies follow the first; {clock} leave out the phases that do not count"
-        f"{in_brackets(*ways)}"
+        f"or copies follow the first; {clock} leave out the phases that do not count",
+        remedies=remedies,
     )
 
 
@@ -264,16 +269,17 @@ def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[i
     return came, falls or gone, bool(falls)
 
 
-def _of_another_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> str:
+def _other_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> CaseError:
+    """Return the refusal of phases that are brighter throughout, air and body alike."""
     odd = [k for k, gain in enumerate(gains) if gain != 1.0]
-    ways = [use_series(stacks)]
+    remedies = [use_series(stacks)]
     if len(odd) == 1:
-        ways.append(leave_out([stacks[odd[0]]], stacks))
-    return (
+        remedies += leave_out([stacks[odd[0]]], stacks)
+    return CaseError(
         f"expected one brightness in {name}, but {_describe_gains(gains)}: such a signal cannot be "
         "compared with that of phase 0 unless it is scaled; name the series to go on with the "
-        "values as they are, or leave out "
-        f"what was not measured{in_brackets(*ways)}"
+        "values as they are, or leave out what was not measured",
+        remedies=remedies,
     )
 
 

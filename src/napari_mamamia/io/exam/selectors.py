@@ -49,7 +49,7 @@ all hold, as in ``series=5,6,role=water``."""
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The groups of `--use` and `--leave-out`; empty ones leave all to the import.
+    """The groups of parts that a user counts in and leaves out; empty: the import decides.
 
     A part counts where one of the groups fits it; groups that name phases are for parts of one
     phase each. `side` leaves out the other breast's parts, and names nothing.

@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import Clock
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.choices import Clock, Sides
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.io.dicom.parts import Image, parts_of
 from napari_mamamia.io.dicom.roles import PHASES
 from napari_mamamia.io.dicom.slices import Slice
@@ -31,7 +32,8 @@ as much as the table may move between two phases (`dicom_stack`)."""
 _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
 """How far apart two sides of one phase each may be taken. Our own choice."""
-_AS_TWO: Final = "import them as two cases (--sides two)"
+_AS_TWO: Final = "import them as two cases"
+_TWO: Final = Remedy("sides", (Sides.TWO,))
 
 
 def is_split(
@@ -137,7 +139,7 @@ def _join_sides(left: Exam, right: Exam, name: str) -> Exam:
         grid,
         replace(left.choice, chosen=replace(left.choice.chosen, times_s=times_s)),
         tuple(sorted(rows, key=lambda row: (row.number is None, row.number or 0, row.part))),
-        tuple(dict.fromkeys((*left.warnings, *right.warnings, *notes))),
+        tuple(dict.fromkeys((*left.warnings, *right.warnings, *map(CaseWarning, notes)))),
         joined,
         tuple(np.concatenate(both) for both in zip(low.blocks, high.blocks, strict=True)),
     )
@@ -171,7 +173,8 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
 def _make_side_error(what: str, one: object, other: object, name: str) -> CaseError:
     return CaseError(
         f"expected one {what} of the left and the right breast in {name} to join them, but they "
-        f"have {one} and {other}: {_AS_TWO}"
+        f"have {one} and {other}: {_AS_TWO}",
+        remedies=[_TWO],
     )
 
 
@@ -189,12 +192,14 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
             f"expected the left and the right breast of {name} on one grid to join them, but "
             f"{off_mm:.2f} mm lie between it and the nearest place of the other one "
             f"({along:.2f} mm of them from slice to slice, the rest within a slice), and nothing "
-            f"is resampled: {_AS_TWO}"
+            f"is resampled: {_AS_TWO}",
+            remedies=[_TWO],
         )
     if start < low.shape[0]:
         raise CaseError(
             f"expected the left and the right breast of {name} side by side to join them, but "
-            f"{low.shape[0] - start} of their slices overlap: {_AS_TWO}"
+            f"{low.shape[0] - start} of their slices overlap: {_AS_TWO}",
+            remedies=[_TWO],
         )
     return start, off_mm
 
@@ -210,7 +215,8 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
     if ours is None or theirs is None:
         raise CaseError(
             f"expected times of both breasts in {name} to join them, but the headers do not tell "
-            f"whether they were taken together: {_AS_TWO}"
+            f"whether they were taken together: {_AS_TWO}",
+            remedies=[_TWO],
         )
     both = np.array([ours, theirs])
     apart = both[1] - both[0]
@@ -221,7 +227,8 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
         raise CaseError(
             f"expected the left and the right breast of {name} taken together to join them, but "
             f"phase {worst} of the right one begins {apart[worst]:+.0f} s from that of the left "
-            f"one, and half a gap between phases is {most:.0f} s: {_AS_TWO}"
+            f"one, and half a gap between phases is {most:.0f} s: {_AS_TWO}",
+            remedies=[_TWO],
         )
     earliest: NDArray[np.float64] = both.min(axis=0)
     notes = []

@@ -35,7 +35,7 @@ class SeriesRow:
     `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
     0 where the images were not looked at further. `kind` says in a word or two what it is,
     `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
-    in order of time. `selectors` name the part for `--use`, empty where nothing can. `middle` is a
+    in order of time. `selectors` name the part, empty where nothing can. `middle` is a
     plane of the middle of the part, None where the files are no MR images.
     """
 

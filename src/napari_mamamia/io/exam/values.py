@@ -7,8 +7,8 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.elements import Scaling
 from napari_mamamia.io.dicom.pixels import read_plane
+from napari_mamamia.io.dicom.remedies import leave_out, use_series
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 
 _NAMELESS: Final = (
     "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
@@ -88,7 +88,8 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
         f"{odd} (the first is {first}) and others {other}, so their values are on different "
         "scales: export the series again, leave out the phases concerned, or name all that count "
-        "to take the values as they are" + in_brackets(leave_out(gone, stacks), use_series(stacks))
+        "to take the values as they are",
+        remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
@@ -109,8 +110,8 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
         f"expected one scaling in {name}, but {_NAMELESS}, differs between its slices against "
         "RescaleSlope, so their values may be on different scales, by up to "
         f"{max(numbers) / min(numbers):.3g} times: export the series again with Philips' private "
-        "elements, or name all that count to take the values by RescaleSlope"
-        + in_brackets(use_series(stacks))
+        "elements, or name all that count to take the values by RescaleSlope",
+        remedies=[use_series(stacks)],
     )
 
 
@@ -127,8 +128,8 @@ def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseE
         f"have {odd} (the first is {first}) and others {other or 'none but RescaleSlope'}, which "
         "is not applied here, so their values are on different scales: export the series again "
         "with it applied, or convert it to NIfTI so; leave out the phases concerned, or name all "
-        "that count to take the values as they are"
-        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+        "that count to take the values as they are",
+        remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
@@ -144,8 +145,8 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     return CaseError(
         f"expected RescaleSlope above 0 in {name}, but it is below in {len(gone)} phases (the "
         f"first is {first}), where it turns bright into dark: export the series again, leave out "
-        "the phases concerned, or name all that count to scale them so all the same"
-        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+        "the phases concerned, or name all that count to scale them so all the same",
+        remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
@@ -162,8 +163,8 @@ def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | N
         f"expected values of 0 and more in {name}, of which {len(pieces) - n_signed} slices are "
         f"unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, so "
         "bright voxels may have turned dark: export the series again, leave out the phases "
-        "concerned, or name all that count to take the values as they are"
-        + in_brackets(leave_out(gone, stacks), use_series(stacks))
+        "concerned, or name all that count to take the values as they are",
+        remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 

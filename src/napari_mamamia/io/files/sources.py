@@ -22,6 +22,8 @@ class LayoutKind(StrEnum):
     DICOM = "DICOM folder"
     PATTERN = "layout file"
     """Described by patterns of paths (`io.layouts`); `DataSet.layout` names it."""
+    OWN_FILES = "own files"
+    """Files that a script named one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""One case: two masks and a profile to a score, its warnings, and why it failed.
+"""Score one case from two masks and a profile, with warnings and failure kinds.
 
-`profiles` are the named definitions (which Hausdorff, which unit, which policy for empty masks).
+`profiles` holds the named definitions (which Hausdorff distance, which unit, which policy for empty
+masks).
 """

@@ -1,4 +1,4 @@
-"""How much a tumour stands out from what surrounds it, from two phases of the case."""
+"""Contrast of a tumour to its surroundings, from two phases of the case."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -15,7 +15,7 @@ from napari_mamamia.core.grid import Grid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:
-    """Two phases of the case, (z, y, x) on the masks' grid: before contrast and the first after."""
+    """Two phases of a case, (z, y, x) on the masks' grid: before contrast and the first after."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -28,22 +28,23 @@ def contrast_to_noise(
     enhancement: Enhancement,
     surroundings_mm: float,
 ) -> float:
-    """Return (mean inside - mean around)/SD around of the enhancement; nan where undefined.
+    """Return the contrast-to-noise ratio of a tumour's enhancement; nan where undefined.
 
-    `reference` is bool on `box`. Around is a shell up to `surroundings_mm` from the mask, inside
-    the image; it is undefined with fewer than 2 such voxels or where they are all alike. The
-    formula is that of a contrast-to-noise ratio with the surroundings' spread as the noise.
+    The ratio is (mean inside - mean around)/SD around. `reference` is bool on `box`. "Around" is a
+    shell of `surroundings_mm` around the mask, inside the image. The ratio is undefined if the
+    shell has fewer than 2 voxels or only equal values. The spread of the surroundings serves as the
+    noise.
 
     Raises
     ------
     GridMismatchError
-        If a phase has another shape than the grid.
+        If a phase does not have the shape of the grid.
     """
     for phase in (enhancement.before, enhancement.after):
         if phase.shape != grid.shape:
             raise GridMismatchError(
-                f"a phase has shape {phase.shape} (z, y, x), the masks have {grid.shape}: give "
-                "the phases of the same case"
+                f"expected phases of shape {grid.shape} (z, y, x) as the masks have, got "
+                f"{phase.shape}: give the phases of the same case"
             )
     tumour_box = Box.around(reference)
     if tumour_box.is_empty:

@@ -1,4 +1,4 @@
-"""The kinds of failure, and the bounds from which one is called by its name."""
+"""Failure kinds of a case, and the thresholds that define them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class FailureKind(StrEnum):
-    """What went wrong with a case, or made it hard; the value is what the user reads."""
+    """What went wrong with a case, or what makes it hard; the value is the text that users read."""
 
     GEOMETRY_MISMATCH = "geometry mismatch"
     MISSED = "missed"
@@ -23,7 +23,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_circumstance(self) -> bool:
-        """Whether it only says what makes the case hard: a good prediction can have it too."""
+        """Whether the kind only says that the case is hard: a good prediction can have it too."""
         return self in _CIRCUMSTANCES
 
 
@@ -36,7 +36,7 @@ _CIRCUMSTANCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One kind of failure of one case, and the reason in plain words with numbers and units."""
+    """One failure kind of a case, with its reason in plain words, numbers and units."""
 
     kind: FailureKind
     reason: str
@@ -44,38 +44,41 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailureThresholds:
-    """Bounds of the failure kinds; a value at the bound belongs to the kind.
+    """Thresholds of the failure kinds; a value equal to a threshold belongs to the kind.
 
     Parameters
     ----------
     far_mm
         A predicted part without a shared voxel is far away from this distance on, measured to the
-        nearest voxel of the reference. Our choice: beyond the rim of any one tumour's outline.
+        nearest voxel of the reference. Our choice: farther than the outline errors of one tumour.
     over_ratio
-        Volume of the predicted parts that share a voxel with the reference, over the reference's
-        volume. Our choice: twice the volume.
+        Volume of the predicted parts that share a voxel with the reference, divided by the
+        reference's volume. Our choice: 2.
     under_share
-        Share of the reference's volume that is predicted. Our choice: half.
+        Share of the reference's volume that is predicted. Our choice: 0.5.
     fragments
-        Predicted parts that share a voxel with one and the same lesion. Our choice: 3.
+        Number of predicted parts that share a voxel with the same lesion. Our choice: 3.
     lesion_mm3
-        A missed lesion beside a found one counts from this volume on; smaller parts of a
-        reference are specks of its outline. Our choice: a sphere of 5 mm diameter, the bound
+        Smallest volume of a missed lesion that counts, if another lesion was found; smaller parts
+        of
+        a reference are specks of its outline. Our choice: a sphere of 5 mm diameter, the limit
         of T1a in the AJCC Cancer Staging Manual, 8th edition.
     small_mm3
-        A tumour is small up to this volume: a sphere of 10 mm diameter, the bound of T1b in the
-        same manual. The paper's own bound, the cohort's 20th percentile, can be put here.
+        Largest volume of a small tumour: a sphere of 10 mm diameter, the limit of T1b in the
+        same manual. The paper uses the cohort's 20th percentile, which can be given here.
     midline_mm
-        A centroid this close to the midline is on no side. Our choice.
+        A centroid this close to the midline has no side. Our choice.
     two_breasts_mm
-        A volume narrower than this along the patient's left-right axis may hold one breast only,
-        and its middle is no midline. Our choice: one-sided sagittal volumes are under 200 mm wide,
-        two-sided ones above 280 mm.
+        A volume narrower than this along the patient's left-right axis may hold only one breast,
+        so that its middle is not the midline. Our choice: one-sided sagittal volumes are under 200
+        mm
+        wide, two-sided ones above 280 mm.
     contrast_to_noise
-        A tumour has low contrast up to this value: its mean enhancement above that of its
-        surroundings, in standard deviations of the surroundings. Our choice: 1.
+        Highest contrast-to-noise ratio of a tumour with low contrast: its mean enhancement minus
+        that
+        of its surroundings, in standard deviations of the surroundings. Our choice: 1.
     surroundings_mm
-        The surroundings are a shell of this width around the reference. Our choice.
+        Width of the shell around the reference that counts as its surroundings. Our choice.
     """
 
     far_mm: float = 20.0
@@ -91,4 +94,4 @@ class FailureThresholds:
 
 
 THRESHOLDS: Final = FailureThresholds()
-"""The bounds that reports use unless told otherwise."""
+"""Default thresholds of reports."""

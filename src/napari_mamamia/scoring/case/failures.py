@@ -1,7 +1,7 @@
-"""Why a case failed, from its two masks and, where given, its image: pure functions on one grid.
+"""Find why a case failed, from its two masks and, if given, its images, on one grid.
 
-Everything is worked out on the joint crop of both masks. What cannot be known is not guessed: a
-side needs a midline, a contrast needs an image, and a kind that cannot be judged is not named.
+All numbers are computed on the joint crop of both masks. Nothing is guessed: a side needs a
+midline, a contrast needs images, and a kind that cannot be judged is not reported.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
 from napari_mamamia.scoring.case.failure_kinds import (
     THRESHOLDS,
@@ -23,10 +24,11 @@ from napari_mamamia.scoring.case.pair import MaskPair, MeasuredPair, touched_axe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedParts:
-    """The parts of both masks of a pair, and which of them share a voxel.
+    """The connected parts of both masks of a pair, and which of them share a voxel.
 
-    `pieces` counts the predicted parts that share a voxel with each lesion of the reference,
-    `found` says whether there is any, `true` which predicted parts share one with the reference.
+    `pieces` is the number of predicted parts that share a voxel with each lesion of the reference,
+    `found` is whether there is any, and `true` is whether each predicted part shares a voxel with
+    the reference.
     """
 
     measured: MeasuredPair
@@ -36,7 +38,7 @@ class MatchedParts:
 
 
 def match_parts(measured: MeasuredPair) -> MatchedParts:
-    """Return which parts of a pair of masks share a voxel."""
+    """Return which connected parts of a pair of masks share a voxel."""
     own_parts, others = measured.lesions.meetings(measured.parts)
     pieces = np.bincount(own_parts, minlength=measured.lesions.n)
     true = np.bincount(others, minlength=measured.parts.n) > 0
@@ -50,8 +52,7 @@ def find_failures(
 ) -> tuple[Failure, ...]:
     """Return the failure kinds of a pair of masks, in the order of `FailureKind`.
 
-    Without a reference only false parts could be named, and nothing says how far away they are:
-    the result is empty, as the status of the case already tells.
+    The result is empty without a reference lesion: the status of the case already says so.
     """
     pair, grid = both.measured.pair, both.measured.grid
     if not both.measured.lesions.n:
@@ -72,9 +73,9 @@ def find_failures(
 def midline_x_mm(grid: Grid, thresholds: FailureThresholds = THRESHOLDS) -> float:
     """Return the patient's midline as x in RAS mm: the middle of the volume; nan if undefined.
 
-    The volume stands for the body: nothing of the image is looked at. It is undefined where the
-    volume is narrower than `two_breasts_mm` from left to right, for it may hold one breast only.
-    An image that is not centred on the patient shifts it.
+    The image itself is not used: the middle of the volume serves as the midline, so an image that
+    is not centred on the patient shifts it. The midline is undefined if the volume is narrower than
+    `two_breasts_mm` from left to right, since it may then hold only one breast.
     """
     ends = np.array(np.meshgrid(*((-0.5, n - 0.5) for n in grid.shape), indexing="ij"))
     x = grid.to_world_mm(ends.reshape(3, -1).T)[:, 0]
@@ -88,9 +89,7 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
         n_parts = both.measured.parts.n
         if not n_parts:
             return [Failure(FailureKind.MISSED, "nothing is predicted")]
-        reason = (
-            f"{_format_count(n_parts, 'predicted part')}, none shares a voxel with the reference"
-        )
+        reason = f"{count_of(n_parts, 'predicted part')}, none shares a voxel with the reference"
         return [Failure(FailureKind.MISSED, reason)]
     volumes = both.measured.lesions.voxels * both.measured.grid.voxel_volume_mm3
     counted = volumes >= thresholds.lesion_mm3
@@ -98,8 +97,8 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
     if not left.any():
         return []
     reason = (
-        f"{np.count_nonzero(left)} of {_format_count(int((counted | both.found).sum()), 'lesion')} "
-        f"missed, the largest of {volumes[left].max():.0f} mm3"
+        f"{np.count_nonzero(left)} of {count_of(int((counted | both.found).sum()), 'lesion')} "
+        f"missed, the largest has {volumes[left].max():.0f} mm3"
     )
     return [Failure(FailureKind.LESION_MISSED, reason)]
 
@@ -116,7 +115,7 @@ def _wrong_breast(both: MatchedParts, thresholds: FailureThresholds) -> list[Fai
     if (expected > 0) == (got > 0):
         return []
     reason = (
-        f"the reference's centre lies {_describe_side(expected)} of the middle of the volume, "
+        f"the reference's centroid is {_describe_side(expected)} of the middle of the volume, "
         f"the prediction's {_describe_side(got)}"
     )
     return [Failure(FailureKind.WRONG_BREAST, reason)]
@@ -134,7 +133,7 @@ def _far_parts(both: MatchedParts, thresholds: FailureThresholds) -> list[Failur
         return []
     volume = both.measured.parts.voxels[far].sum() * both.measured.grid.voxel_volume_mm3
     reason = (
-        f"{_format_count(far.size, 'predicted part')} of {volume:.0f} mm3 in all, up to "
+        f"{count_of(far.size, 'predicted part')} with {volume:.0f} mm3 in total, up to "
         f"{nearest[far].max():.0f} mm from the reference"
     )
     return [Failure(FailureKind.FAR_FALSE_POSITIVE, reason)]
@@ -146,7 +145,7 @@ def _find_size_errors(both: MatchedParts, thresholds: FailureThresholds) -> list
     reference, failures = both.measured.lesions.voxels.sum(), []
     ratio = both.measured.parts.voxels[both.true].sum() / reference
     if ratio >= thresholds.over_ratio:
-        reason = f"the parts that meet the reference have {ratio:.1f} times its volume"
+        reason = f"the predicted parts that overlap the reference have {ratio:.1f} times its volume"
         failures.append(Failure(FailureKind.OVER_SEGMENTATION, reason))
     pair = both.measured.pair
     share = np.count_nonzero((pair.reference != 0) & (pair.prediction != 0)) / reference
@@ -160,7 +159,7 @@ def _find_fragmented(both: MatchedParts, thresholds: FailureThresholds) -> list[
     most = both.pieces.max(initial=0)
     if most < thresholds.fragments:
         return []
-    return [Failure(FailureKind.FRAGMENTED, f"one lesion is predicted in {most} parts")]
+    return [Failure(FailureKind.FRAGMENTED, f"one lesion is predicted as {most} separate parts")]
 
 
 def _find_small_tumour(both: MatchedParts, thresholds: FailureThresholds) -> list[Failure]:
@@ -180,13 +179,14 @@ def _low_contrast(
     if not value <= thresholds.contrast_to_noise:
         return []
     reason = (
-        f"the tumour enhances {value:.1f} SD above the {thresholds.surroundings_mm:g} mm around it"
+        f"the tumour enhances {value:.1f} SD more than the {thresholds.surroundings_mm:g} mm "
+        "around it"
     )
     return [Failure(FailureKind.LOW_CONTRAST, reason)]
 
 
 def _find_border_touch(pair: MaskPair, grid: Grid) -> list[Failure]:
-    """Return the masks with a voxel on an outermost plane; axes of 1 voxel have no border."""
+    """Return a failure if a mask reaches an outermost plane; axes of 1 voxel have no border."""
     touching = [
         name
         for name, mask in (("reference", pair.reference), ("prediction", pair.prediction))
@@ -199,14 +199,10 @@ def _find_border_touch(pair: MaskPair, grid: Grid) -> list[Failure]:
 
 
 def _centroid_x_mm(mask: NDArray[Any], both: MatchedParts) -> float:
-    """Return the patient x (RAS mm) of the mean of a mask's voxels on the crop."""
+    """Return the x coordinate (RAS mm) of the centroid of a mask on the crop."""
     places = np.argwhere(mask).mean(axis=0) + np.array(both.measured.pair.box.start)
     return float(both.measured.grid.to_world_mm(places)[0])
 
 
 def _describe_side(x_mm: float) -> str:
     return f"{abs(x_mm):.0f} mm to the patient's {'right' if x_mm > 0 else 'left'}"
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""Two mask files on their joint crop, as a profile sees them, and what is measured of them once."""
+"""Crop two masks to their joint box as a profile defines them, and measure them once."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,10 +28,10 @@ _VALUES_LISTED: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskPair:
-    """The reference and the prediction on `box`, the joint crop with a margin of one voxel.
+    """The reference and the prediction on `box`, their joint crop with a margin of one voxel.
 
-    All arrays have the box's shape. The first two are bool, for Dice and IoU. The last two are for
-    distances: bool, or uint8 labels where the profile keeps labels apart.
+    All arrays have the shape of the box. The first two are bool, for Dice and IoU. The last two are
+    for distances: bool, or uint8 labels if the profile keeps labels apart.
     """
 
     box: Box
@@ -43,11 +43,11 @@ class MaskPair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPair:
-    """A pair of masks on `grid`, measured once for the score and for why the case failed.
+    """Measurements of a pair of masks on `grid`, shared by the score and the failure kinds.
 
-    `mm` are the distances between `contours`, those of the rule CLOSED; `voxels` those of the rule
-    OPEN. `lesions` and `parts` are the parts of the reference and of the prediction, of what
-    distances count as foreground.
+    `mm` are the distances between `contours` under the contour rule CLOSED, `voxels` those under
+    the rule OPEN. `lesions` and `parts` are the connected parts of the reference and of the
+    prediction in the foreground that distances use.
     """
 
     pair: MaskPair
@@ -60,13 +60,13 @@ class MeasuredPair:
 
     @property
     def compared(self) -> ComparedMasks:
-        """What metrics are computed of: Dice's foreground, and the distances."""
+        """The input of the metrics: the foreground for Dice, and the distances."""
         masks = self.pair.overlap_reference, self.pair.overlap_prediction
         return ComparedMasks(*masks, self.grid.matrix_mm, self.mm, self.voxels)
 
 
 def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
-    """Return why the profile does not compare masks on the two grids, "" if it does."""
+    """Return why the profile refuses to compare masks on the two grids, or "" if it does not."""
     if profile.grid_rule is GridRule.SAME_SHAPE and reference.shape == prediction.shape:
         return ""
     try:
@@ -77,10 +77,10 @@ def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
 
 
 def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> LabelMap:
-    """Return the prediction with its axes as the reference's, where it is the same physical grid.
+    """Return the prediction in the reference's axis order, if both share a physical grid.
 
-    Nothing is resampled: axes are exchanged and turned. A prediction on another grid, and any under
-    a profile that looks at shapes alone, comes back as it is.
+    Nothing is resampled: axes are only permuted and flipped. A prediction on another grid is
+    returned unchanged, and so is any prediction under a profile that only compares shapes.
     """
     if profile.grid_rule is GridRule.SAME_SHAPE or prediction.grid.is_same_place(reference.grid):
         return prediction
@@ -92,14 +92,14 @@ def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> Labe
 
 
 def nothing_on(grid: Grid) -> LabelMap:
-    """Return the labels of a mask without foreground, which stands for one that is missing."""
+    """Return a label map without foreground, used in place of a missing mask."""
     return LabelMap(grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
 
 
 def measure_pair(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MeasuredPair:
-    """Return both masks with their distances and parts; arguments are those of `pair_of`."""
+    """Return both masks with their distances and parts; the arguments are those of `pair_of`."""
     pair = pair_of(reference, prediction, profile, label)
     matrix_mm = reference.grid.matrix_mm
     foregrounds = pair.reference != 0, pair.prediction != 0
@@ -118,13 +118,15 @@ def measure_pair(
 def pair_of(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MaskPair:
-    """Return both masks on their joint crop; they must have grids of one shape.
+    """Return both masks on their joint crop; their grids must have the same shape.
 
-    `label` is the chosen label of profiles that let the user choose, None for all foreground.
+    `label` is the label to score under a profile that lets the user choose; None scores all
+    foreground.
     """
     box = reference.box.union(prediction.box)
     if not box.is_empty:
-        # A contour is where foreground meets background, which the crop must show all around.
+        # The contour lies between foreground and background, so the crop needs a margin of
+        # background.
         box = box.grown((1, 1, 1), reference.grid.shape)
     values_r, values_p = reference.cut(box), prediction.cut(box)
     return MaskPair(
@@ -137,7 +139,7 @@ def pair_of(
 
 
 def touched_axes(mask: NDArray[Any], box: Box, shape: tuple[int, int, int]) -> list[str]:
-    """Return the axes "z", "y", "x" along which foreground on the crop `box` reaches the border.
+    """Return the axes "z", "y", "x" along which a mask on the crop `box` reaches the image border.
 
     An axis of 1 voxel has no border.
     """
@@ -153,34 +155,34 @@ def touched_axes(mask: NDArray[Any], box: Box, shape: tuple[int, int, int]) -> l
 
 
 def foreground_volume_mm3(mask: LabelMap, profile: Profile, label: float | None = None) -> float:
-    """Return the volume of what the profile's distances count as foreground, in mm3."""
+    """Return the volume in mm3 of the foreground that the profile uses for distances."""
     return volume_mm3(measured_foreground(mask, profile, label), mask.grid.matrix_mm)
 
 
 def measured_foreground(
     mask: LabelMap, profile: Profile, label: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return what the profile's distances count as foreground, bool, on the mask's own crop."""
+    """Return the foreground that the profile uses for distances, bool, on the mask's own crop."""
     return _as_bool(_select_foreground(mask.crop, profile.distance_foreground, label))
 
 
 def foreground_of(
     values: NDArray[Any], profile: Profile, label: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return what the profile's Dice counts as foreground of raw label values, bool."""
+    """Return the foreground that the profile uses for Dice, bool, from raw label values."""
     chosen: NDArray[np.bool_] = _select_foreground(values, profile.overlap_foreground, label) != 0
     return chosen
 
 
 def listed_values(mask: LabelMap) -> str:
-    """Return the first few distinct values of a mask that are not 0, such as "1, 2"; "" if none."""
+    """Return the first few distinct non-zero values of a mask, such as "1, 2"; "" without any."""
     values = mask.values
     listed = ", ".join(f"{value:g}" for value in values[:_VALUES_LISTED])
     return f"{listed}, ..." if len(values) > _VALUES_LISTED else listed
 
 
 def _as_bool(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where values are not 0; bool arrays as they are."""
+    """Return whether each value is non-zero; bool arrays are returned unchanged."""
     return values if values.dtype == np.bool_ else values != 0
 
 
@@ -199,9 +201,10 @@ def _select_foreground(values: NDArray[Any], rule: Foreground, label: float | No
 
 
 def _wrap_to_uint8(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return values as C converts them: cut to whole numbers, modulo 256; 0 for nan and endless.
+    """Return values as C casts them to uint8: truncated, modulo 256; nan and infinity become 0.
 
-    Written out for floats, which C leaves undefined beyond 0 to 255: processors differ.
+    The conversion is explicit because C leaves the cast of floats outside 0 to 255 undefined, and
+    processors differ.
     """
     if not np.issubdtype(values.dtype, np.floating):
         return values.astype(np.uint8)

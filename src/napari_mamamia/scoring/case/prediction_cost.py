@@ -1,4 +1,4 @@
-"""What the predictions of a model cost, as their provenance says: time, memory, device."""
+"""Summarise the cost of a model's predictions from their provenance: time, memory, device."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from napari_mamamia.core.records import CaseScore
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median and worst (largest) over the `n` cases that tell it; nan where none does."""
+    """Median and worst (largest) value over `n` cases that have one; nan if none has."""
 
     median: float
     worst: float
@@ -21,10 +21,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class PredictionCosts:
-    """Seconds for a case, highest resident memory of the process, and cases by device.
+    """Seconds per case, peak resident memory of the process, and number of cases per device.
 
-    Memory is the whole process' highest up to the case, so in a run over many cases it never falls
-    from case to case. A case that does not tell its device is counted nowhere.
+    The memory is the peak of the whole process up to that case, so it never falls within one run.
+    Cases without a recorded device are not counted.
     """
 
     seconds: Cost
@@ -33,7 +33,7 @@ class PredictionCosts:
 
 
 def prediction_costs(rows: Sequence[CaseScore]) -> PredictionCosts:
-    """Return what the predictions of a table's cases cost."""
+    """Return the cost of the predictions of a table of cases."""
     devices = Counter(row.device for row in rows if row.device)
     return PredictionCosts(
         _summarise_cost(np.array([row.prediction_seconds for row in rows], dtype=np.float64)),

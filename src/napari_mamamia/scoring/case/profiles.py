@@ -1,4 +1,4 @@
-"""Profiles: the named, versioned sets of definitions that a score is computed under."""
+"""Profiles: named, versioned sets of definitions under which scores are computed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,18 +12,19 @@ class Foreground(StrEnum):
     """Which values of a mask file are foreground."""
 
     CHOSEN_LABEL = "chosen_label"
-    """The label that the user chose; else any value above 0, in soft masks at least 0.5."""
+    """The label that the user chose; otherwise any value above 0, in soft masks at least 0.5."""
     MASK = "mask"
-    """The value 1, in soft masks at least 0.5, and 255 where it is the only value; 2 is none."""
+    """The value 1, in soft masks at least 0.5, and 255 if it is the only value; 2 is background."""
     ONE = "one"
-    """The value 1 as it is stored, whatever the values mean: 255, 2 and 0.9 are background."""
+    """The stored value 1 only, whatever the other values mean: 255, 2 and 0.9 are background."""
     UINT8 = "uint8"
-    """What is not 0 after conversion to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0. Other
-    labels stay apart, so that the border between two labels is contour."""
+    """Any value that is not 0 after a cast to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0.
+    Different labels stay separate, so the border between two labels is a contour.
+    """
 
 
 class Distance(StrEnum):
-    """The column of `CaseScore` that NormHD is made from; `metric(distance)` has its unit."""
+    """The column of `CaseScore` that NormHD is computed from; `metric(distance)` has its unit."""
 
     HAUSDORFF95_MM = "hausdorff95_mm"
     HAUSDORFF95_VOXELS = "hausdorff95_voxels"
@@ -31,11 +32,11 @@ class Distance(StrEnum):
 
 
 class EmptinessOf(StrEnum):
-    """What must be missing for a mask to count as empty in NormHD."""
+    """What a mask must lack to count as empty in NormHD."""
 
     MASK = "mask"
     CONTOUR = "contour"
-    """Of the contour in voxels: a mask that fills the image has none."""
+    """The contour in voxels: a mask that fills the image has none."""
 
 
 class Emptiness(StrEnum):
@@ -50,47 +51,49 @@ class GridRule(StrEnum):
     """When two masks may be compared voxel by voxel."""
 
     SAME_PLACE = "same_place"
-    """Equal shape, and affines that agree (`Grid.is_same_place`)."""
+    """Equal shapes, and affines that agree (`Grid.is_same_place`)."""
     SAME_SHAPE = "same_shape"
-    """Equal shape; differing affines are only warned of."""
+    """Equal shapes; different affines only cause a warning."""
 
 
 class MissingPrediction(StrEnum):
-    """What becomes of a case without a prediction file."""
+    """How a case without a prediction file is treated."""
 
     SCORED_AS_EMPTY = "scored_as_empty"
     NOT_SCORED = "not_scored"
 
 
 class UnusableReason(StrEnum):
-    """Why a prediction cannot be scored, or has nothing to score."""
+    """Why a prediction cannot be scored, or is empty."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
-    """Damaged, of another format, two files for one case, or a bad row of a table."""
+    """The file is damaged, has another format, or is one of two for the case; or the table row is
+    bad.
+    """
     OTHER_GRID = "other_grid"
     NOT_FINITE = "not_finite"
-    """NaN or infinity in a mask, or no number in a table."""
+    """The mask contains NaN or infinity, or the table has no number."""
     EMPTY = "empty"
-    """Nothing is marked where the reference has a tumour."""
+    """The prediction is empty although the reference has a tumour."""
     TOO_MANY_LABELS = "too_many_labels"
     NOT_SCORED = "not_scored"
-    """Its time limit ended, or the worker that scored it was lost."""
+    """The time limit was reached, or the worker process was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableRules:
-    """What a case without a usable prediction is worth under a profile.
+    """How a case without a usable prediction is valued under a profile.
 
-    `empty_is_value` says that the profile's source defines an empty prediction: its Dice and NormHD
-    count as any other case's, whatever `rule` says of the rest.
+    `empty_is_value` means that the profile's source defines scores for an empty prediction: its
+    Dice and NormHD count as in any other case, whatever `rule` is for other unusable predictions.
     """
 
     rule: UnusableRule = UnusableRule.LEAST_FAVOURABLE
     empty_is_value: bool = False
 
     def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
-        """Return the rule for one reason, None where the case has a value; `rule` replaces ours."""
+        """Return the rule for a reason (`rule` replaces it), None if the case has a value."""
         if self.empty_is_value and reason is UnusableReason.EMPTY:
             return None
         return rule or self.rule
@@ -98,15 +101,15 @@ class UnusableRules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Everything that a per-case score depends on besides the two masks.
+    """All definitions that a case's score depends on besides its two masks.
 
     `overlap_foreground` is for Dice and IoU, `distance_foreground` for distances and volumes.
-    NormHD is the column `distance` over `divisor` (in that column's unit), cut to `norm_hd_limit`
-    (None: not cut). `overlap_both_empty` is Dice and IoU of two empty masks (of one, both are 0 by
-    their formulas). None means undefined: left out of means and counted. `version` rises with each
-    change of a number. `source` names where the definitions come from. `unusable` says what a case
-    is worth whose prediction cannot be used.
-    `departures` says where the numbers leave the source, for the head of a report.
+    NormHD is the column `distance` divided by `divisor` (in the unit of that column) and clipped to
+    `norm_hd_limit` (None: not clipped). `overlap_both_empty` is the Dice and IoU of two empty masks
+    (with one empty mask, both are 0 by their formulas). None means undefined: the case is left out
+    of means and counted as excluded. `version` rises with each change of a number. `source` names
+    where the definitions come from. `unusable` says how a case without a usable prediction is
+    valued. `departures` says where the numbers differ from the source, for the head of a report.
     """
 
     name: str
@@ -128,19 +131,19 @@ class Profile:
 
     @property
     def takes_any_values(self) -> bool:
-        """Whether values count as they are stored; else `core.case.foreground` says what is one."""
+        """Whether values count as stored; otherwise `core.case.foreground` interprets them."""
         return self.overlap_foreground is Foreground.ONE
 
     @property
     def worst_norm_hd(self) -> float:
-        """NormHD of a case without a usable prediction at its worst, as of an empty one."""
+        """NormHD of a case whose unusable prediction gets the worst value, as for an empty one."""
         return self.norm_hd_one_empty if self.norm_hd_limit is None else self.norm_hd_limit
 
     def norm_hd(self, distance: float, emptiness: Emptiness) -> float:
         """Return the normalised distance of a case, 0 (best) upwards; nan where undefined.
 
-        `distance` is the value of the column `distance`; it counts only where neither mask is
-        empty, which is asked of `emptiness_of`.
+        `distance` is the value of the column `distance`; it is used only if neither mask is empty
+        as defined by `emptiness_of`.
         """
         if emptiness is Emptiness.BOTH:
             return _or_nan(self.norm_hd_both_empty)
@@ -150,7 +153,7 @@ class Profile:
         return normed if self.norm_hd_limit is None else min(normed, self.norm_hd_limit)
 
     def overlap(self, value: float) -> float:
-        """Return Dice or IoU, with `overlap_both_empty` in the place of nan."""
+        """Return Dice or IoU, with nan replaced by `overlap_both_empty`."""
         return _or_nan(self.overlap_both_empty) if isnan(value) else value
 
 
@@ -169,20 +172,20 @@ OFFICIAL_CODE: Final = Profile(
     norm_hd_both_empty=0.0,
     norm_hd_one_empty=1.0,
     missing_prediction=MissingPrediction.NOT_SCORED,
-    # The scripts stop at such a case, and NormHD has no worst value; an empty one they do define.
+    # The scripts stop at such a case and NormHD has no worst value, but they define an empty one.
     unusable=UnusableRules(UnusableRule.REJECT, empty_is_value=True),
     departures=(
-        "their fairness and ranking of Task 1 come out NaN (rows of metrics are appended and not "
-        "joined), ours follow the formula that they state; they stop at a case without a usable "
-        "prediction, here such a submission has no official number; a case that the clinical table "
-        "lacks is in no group"
+        "the scripts' fairness and ranking of Task 1 are NaN (rows of metrics are appended, not "
+        "joined); ours follow the formula that the paper states. The scripts stop at a case "
+        "without a usable prediction; here such a submission has no official number. A case that "
+        "is not in the clinical table belongs to no group"
     ),
 )
 
 PAPER: Final = Profile(
     name="paper",
     version=3,
-    source="what the challenge's paper says: arXiv 2603.01250v2",
+    source="the definitions of the challenge's paper: arXiv 2603.01250v2",
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.MASK,
     distance_foreground=Foreground.MASK,
@@ -214,22 +217,22 @@ CLINICAL: Final = Profile(
 )
 
 PROFILES: Final = (CLINICAL, OFFICIAL_CODE, PAPER)
-"""Every profile, the default first."""
+"""All profiles, the default first."""
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile of that name.
+    """Return the profile with a name.
 
     Raises
     ------
     ValueError
-        If there is none; the message lists them.
+        If there is no such profile; the message lists all names.
     """
     for profile in PROFILES:
         if profile.name == name:
             return profile
     names = ", ".join(profile.name for profile in PROFILES)
-    raise ValueError(f"there is no profile named {name!r}; choose one of {names}")
+    raise ValueError(f"expected one of the profiles {names}, got {name!r}: choose one of them")
 
 
 def _or_nan(value: float | None) -> float:

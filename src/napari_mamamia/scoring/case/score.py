@@ -1,4 +1,4 @@
-"""One case: two masks and a profile in, a `CaseScore` out."""
+"""Compute the `CaseScore` of one case from two masks and a profile."""
 
 from dataclasses import replace
 from math import isnan
@@ -43,14 +43,15 @@ from napari_mamamia.scoring.case.profiles import (
     Profile,
 )
 
-# What is unusual about a case that could be scored, in plain words.
+# Warnings about a case that could be scored, in plain words.
 
 _ROUNDING_VOXELS: Final = 0.01
-"""Affines that differ by less, at the farthest corner, differ by float32 rounding (see
-`core.grid.SAME_PLACE_VOXELS`) and are not worth a warning."""
+"""Affines that differ by less at the farthest corner differ by float32 rounding (see
+`core.grid.SAME_PLACE_VOXELS`) and cause no warning.
+"""
 
 AFFINE_DIFFERS: Final = "affine_differs"
-"""Begins the warning of a case whose masks do not lie in one place, scored all the same."""
+"""Start of the warning for a case whose masks differ in affine but are scored all the same."""
 PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
 ON_REFERENCE: Final = "mm are measured on the reference's grid"
 
@@ -69,7 +70,7 @@ def case_warnings(
     profile: Profile,
     label: float | None = None,
 ) -> tuple[str, ...]:
-    """Return plain sentences on unusual values, geometry and shape of a scored case."""
+    """Return plain sentences about unusual values, geometry and shape of a scored case."""
     pair = measured.pair
     masks = (
         ("reference", reference, pair.reference),
@@ -88,7 +89,7 @@ def case_warnings(
 
 
 def _warn_of_files(reference: LabelMap, prediction: LabelMap) -> list[str]:
-    """Return what the headers of both files say is unusual; once where both say the same."""
+    """Return the warnings from both files' headers; a warning that both share is returned once."""
     by_text: dict[str, list[str]] = {}
     for name, labels in (("reference", reference), ("prediction", prediction)):
         for text in labels.warnings:
@@ -122,7 +123,7 @@ def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float 
 
 
 def _is_plain(values: NDArray[Any]) -> bool:
-    """Whether an array surely holds nothing but 0 and 1, at the cost of two quick passes."""
+    """Return whether an array certainly holds only 0 and 1, in two quick passes."""
     if values.dtype == np.bool_ or not values.size:
         return True
     if not np.issubdtype(values.dtype, np.integer):
@@ -167,8 +168,8 @@ def score_masks(
 ) -> CaseScore:
     """Return the score of `prediction`; a foreground voxel counts as the value 1.
 
-    Nothing is raised for masks that cannot be compared: `status` and `reason` tell. A few
-    milliseconds for a lesion of ordinary size, most of them to find it.
+    Masks that cannot be compared raise no error: `status` and `reason` of the result say why. A
+    lesion of ordinary size takes a few milliseconds.
     """
     expert = LabelMap.of(reference.array, reference.grid)
     model = LabelMap.of(prediction.array, prediction.grid)
@@ -187,20 +188,20 @@ def score_label_maps(
     Parameters
     ----------
     case_id
-        Goes into the score as it is.
+        Identifier of the case, copied into the score.
     reference, prediction
-        None where the file is missing. Nothing is made dense: the work is done on the joint crop.
+        Labels of the two files, None if a file is missing. The work is done on the joint crop, so
+        nothing is expanded to the full grid.
     profile
-        Says which values are foreground, what differing grids and missing predictions mean, and
-        what Dice and IoU of two empty masks are.
+        Definitions of foreground, grids, missing predictions, and Dice and IoU of two empty masks.
     label
-        The one label to score, for a profile that lets the user choose; None takes all foreground.
+        The label to score under a profile that lets the user choose; None scores all foreground.
 
     Returns
     -------
     CaseScore
-        What is undefined is nan, and `reason` or `warning` says why. Nothing is raised for masks
-        that cannot be compared.
+        Undefined values are nan, and `reason` or `warning` says why. Masks that cannot be compared
+        raise no error.
 
     Raises
     ------
@@ -217,17 +218,19 @@ def score_and_measure(
     profile: Profile = CLINICAL,
     label: float | None = None,
 ) -> tuple[CaseScore, MeasuredPair | None]:
-    """Do what `score_label_maps` does; return also what was measured, None where nothing was."""
+    """Return the score of `score_label_maps` and the measurements (None without any)."""
     _check_label(profile, label)
     if reference is None:
         if prediction is None:
-            raise ValueError(f"{case_id} has neither a reference nor a prediction: give one")
+            raise ValueError(
+                f"expected a reference or a prediction of {case_id}, got neither: give at least one"
+            )
         score = CaseScore(
             case_id,
             ScoreStatus.REFERENCE_MISSING,
             **_measure_sizes(None, prediction, profile, label),
             profile=profile.name,
-            reason="there is no reference file, so nothing can be compared",
+            reason="there is no reference file to compare with",
         )
         return score, None
     if prediction is None:
@@ -254,7 +257,7 @@ def score_and_measure(
 
 
 _REORDERED: Final = (
-    "the prediction lies on the reference's grid with its axes stored in another order: it was "
+    "the axes of the prediction are stored in another order on the reference's grid: they were "
     "reordered, not resampled"
 )
 
@@ -264,17 +267,17 @@ def _find_problem(
 ) -> tuple[ScoreStatus, str] | None:
     """Return why two masks cannot be compared under a profile, None if they can."""
     if reason := _not_a_mask(reference, profile, label):
-        return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is no mask: {reason}"
+        return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is not a mask: {reason}"
     aligned = laid_on(reference, prediction, profile)
     if problem := grid_problem(reference.grid, aligned.grid, profile):
         return ScoreStatus.GRID_MISMATCH, problem
     if reason := _not_a_mask(prediction, profile, label):
-        return ScoreStatus.TOO_MANY_LABELS, f"the prediction is no mask: {reason}"
+        return ScoreStatus.TOO_MANY_LABELS, f"the prediction is not a mask: {reason}"
     return None
 
 
 def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
-    """Return why a file's values are no mask; "" where they are, or the profile takes any."""
+    """Return why the values of a file are not a mask; "" if they are or the profile takes any."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
     takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -286,7 +289,7 @@ def norm_hd(
 ) -> float:
     """Return the normalised Hausdorff distance of a case, 0 (best) upwards; nan if undefined.
 
-    Which distance, its divisor, its limit and the values of empty masks are the profile's.
+    The profile defines the distance, its divisor, its limit and the values for empty masks.
 
     Raises
     ------
@@ -311,25 +314,25 @@ def _check_label(profile: Profile, label: float | None) -> None:
         return
     if profile.distance_foreground is not Foreground.CHOSEN_LABEL:
         raise ValueError(
-            f"the profile {profile.name} has its own rule for foreground, got label {label:g}: "
-            "leave the label out or take the profile clinical"
+            f"expected no label under the profile {profile.name}, which defines its own "
+            f"foreground, got {label:g}: leave the label out or choose the profile clinical"
         )
     if label == 0:
-        raise ValueError("label 0 is background: choose a label other than 0")
+        raise ValueError("expected a label other than 0, which is background: choose another label")
 
 
 def sizes_of_reference(
     reference: LabelMap, profile: Profile, label: float | None = None
 ) -> dict[str, float]:
-    """Return the columns of a score that the reference alone gives, by name.
+    """Return the columns of a score that depend on the reference alone, by name.
 
     Raises
     ------
     NotAMaskError
-        If its values are no mask under the profile.
+        If the values of the reference are not a mask under the profile.
     """
     if reason := _not_a_mask(reference, profile, label):
-        raise NotAMaskError(f"the reference is no mask: {reason}")
+        raise NotAMaskError(f"the reference is not a mask: {reason}")
     return _measure_sizes(reference, None, profile, label)
 
 
@@ -339,7 +342,7 @@ def _measure_sizes(
     profile: Profile,
     label: float | None,
 ) -> dict[str, Any]:
-    """Return the metrics of one mask alone, each on its own grid, of those that are masks."""
+    """Return the metrics of each mask alone on its own grid, for the files that are masks."""
     values: dict[str, float] = {}
     for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
         if mask is not None and not _not_a_mask(mask, profile, label):
@@ -365,12 +368,12 @@ def _score_case(
     status = _decide_status(measured)
     warnings = case_warnings(reference, prediction, measured, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
-        warnings += ("a mask without contour inside the image: hausdorff95_voxels is undefined",)
+        warnings += ("a mask without a contour inside the image: hausdorff95_voxels is undefined",)
     return CaseScore(
         case_id,
         status,
         **values,
-        # Both masks are measured on one grid: the affines may differ under a profile.
+        # Both masks are measured on one grid: under some profiles their affines may differ.
         **_measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label),
         profile=profile.name,
         warning="; ".join(warnings),
@@ -389,7 +392,7 @@ def _without_prediction(
             **_measure_sizes(reference, None, profile, label),
             profile=profile.name,
             reason=f"there is no prediction file, and the profile {profile.name} does not score "
-            "such a case",
+            "a case without one",
         )
         return score, None
     nothing = nothing_on(reference.grid)
@@ -398,7 +401,7 @@ def _without_prediction(
     reason = "there is no prediction file: scored as an empty prediction"
     if score.status is ScoreStatus.BOTH_EMPTY:
         reason += f"; {score.reason}"
-    # A prediction that is not there has no volume, not one of 0.
+    # A missing prediction has no volume, rather than a volume of 0.
     unknown: dict[str, Any] = dict.fromkeys(
         _measure_sizes(None, nothing, profile, label), float("nan")
     )
@@ -430,7 +433,7 @@ def _explain_status(
         return f"the reference has no foreground{values}: {undefined}"
     if status is ScoreStatus.BOTH_EMPTY:
         if not isnan(profile.overlap(float("nan"))):
-            given = f"Dice is {profile.overlap_both_empty:g} by the profile"
+            given = f"Dice is {profile.overlap_both_empty:g} as the profile defines"
             return f"neither mask has foreground: {given}, distances are undefined"
         return "neither mask has foreground: Dice and distances are undefined"
     return ""
@@ -439,6 +442,6 @@ def _explain_status(
 def _describe_values(mask: LabelMap, profile: Profile) -> str:
     if mask.crop.size and is_soft(mask.crop) and not profile.takes_any_values:
         highest = float(np.fmax.reduce(mask.crop, axis=None))
-        return f" (its largest value is {highest:.6g}, {SOFT_THRESHOLD:g} and more is foreground)"
+        return f" (its largest value is {highest:.6g}; {SOFT_THRESHOLD:g} and above is foreground)"
     values = listed_values(mask)
     return f" (its values are {values})" if values else ""

@@ -1,4 +1,5 @@
-"""Many cases: groups, fairness, comparison, ranking, worst subgroups; as records in `results`.
+"""Numbers over many cases: groups, fairness, comparison, ranking, worst subgroups.
 
-`segmentation_cohort` and `response_cohort` are everything about one model.
+`results` holds the records; `segmentation_cohort` and `response_cohort` hold all numbers of one
+model.
 """

@@ -1,4 +1,4 @@
-"""Is a response model better than chance? Its numbers against simulated random classifiers."""
+"""Test whether a response model is better than chance, against simulated random classifiers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,13 +14,15 @@ from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 N_CLASSIFIERS: Final = 1000
 SEED: Final = 42
-"""Source: arXiv 2603.01250v2, significance of pCR predictions."""
+"""Default number of classifiers and seed. Source: arXiv 2603.01250v2, significance of pCR
+predictions.
+"""
 
 _SIMULATING: Final = "Simulating random classifiers"
 
 
 class Significance(StrEnum):
-    """What a p-value is called. Source: arXiv 2603.01250v2."""
+    """The name of a range of p-values. Source: arXiv 2603.01250v2."""
 
     SIGNIFICANT = "significant"
     """p < 0.05"""
@@ -32,10 +34,10 @@ class Significance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChanceTest:
-    """A number, its one-sided p-value against random classifiers, and what they reach.
+    """A number, its one-sided p-value against random classifiers, and the values that these reach.
 
-    `p_value` is (1 + how many random ones reach at least `value`)/(1 + `n_classifiers`), never 0.
-    `chance_high` is the 95th percentile of the random ones.
+    `p_value` is (1 + number of random classifiers that reach `value`)/(1 + `n_classifiers`), never
+    0. `chance_high` is the 95th percentile of the random classifiers.
     """
 
     value: float
@@ -52,7 +54,7 @@ def balanced_accuracy_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Test balanced accuracy against classifiers that say 1 at `rate`.
+    """Test balanced accuracy against classifiers that predict response at `rate`.
 
     `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
     """
@@ -74,7 +76,7 @@ def auc_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Test the AUC against classifiers that score by uniform random numbers.
+    """Test the AUC against classifiers with uniform random scores.
 
     `label` (n,) is 0 and 1, `score` (n,) any numbers. With one class only the result is nan.
     """
@@ -85,7 +87,7 @@ def auc_against_chance(
     for n_rows in row_blocks(n_classifiers, len(label)):
         report_progress(0, 1, _SIMULATING)
         shuffled = yes[rng.random((n_rows, len(label))).argsort(axis=1)]
-        # The responders' ranks less those they have among themselves: the pairs in the right order.
+        # The responders' ranks minus the ranks among themselves: the correctly ordered pairs.
         ordered = shuffled @ np.arange(len(label), dtype=np.float64) - n_yes * (n_yes - 1) / 2
         reached.append(ratio(ordered, np.asarray(float(n_yes * n_no))))
     return _test_against_chance(auc(label, score), np.concatenate(reached))
@@ -94,7 +96,7 @@ def auc_against_chance(
 def _compute_balanced_accuracy(
     said_yes: NDArray[np.float64], parts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the balanced accuracy from how many of both classes (b, 2) were said to respond."""
+    """Return the balanced accuracy from the number of each class (b, 2) predicted to respond."""
     shares = ratio(said_yes, parts.sum(axis=0))
     balanced: NDArray[np.float64] = (shares[:, 0] + 1 - shares[:, 1]) / 2
     return balanced
@@ -104,7 +106,7 @@ def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTe
     if np.isnan(value):
         nothing = float("nan")
         return ChanceTest(value, nothing, Significance.UNDEFINED, nothing, reached.size)
-    # One that reaches the value but for rounding has reached it.
+    # A random value that equals the observed one but for rounding counts as reaching it.
     at_least = np.count_nonzero(reached >= value - 1e-12)
     p_value = (1 + at_least) / (1 + reached.size)
     significance = Significance.NOT_SIGNIFICANT

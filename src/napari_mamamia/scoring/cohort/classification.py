@@ -1,4 +1,4 @@
-"""Predicted response (pCR): balanced accuracy, recalls and equalised odds over groups."""
+"""Measure predicted response (pCR): balanced accuracy, recalls and equalised odds over groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictio
 from napari_mamamia.scoring.statistics.performance import ratio
 
 TP, FN, FP, TN = range(4)
-"""Columns of outcome counts."""
+"""Columns of the outcome counts."""
 
 _NAN: Final = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Recall of responders (TPR) and of non-responders (TNR), and how far apart they are."""
+    """Recall of responders (TPR), of non-responders (TNR), and the difference between them."""
 
     responders: float
     non_responders: float
@@ -38,7 +38,7 @@ class Recall:
 class GroupRates:
     """One group: cases with a known label, responders, and its rates, nan where undefined.
 
-    `is_small` says that the group has cases, but fewer than the profile asks for.
+    `is_small` is true if the group has cases, but fewer than the profile requires.
     """
 
     label: str
@@ -51,9 +51,9 @@ class GroupRates:
 
 @dataclass(frozen=True, slots=True)
 class VariableOdds:
-    """The equalised-odds disparity over one variable, 0 (best) to 2: that of TPR plus that of FPR.
+    """The equalised-odds disparity over one variable, 0 (best) to 2: TPR disparity + FPR disparity.
 
-    nan with the `reason` where one of them is undefined.
+    The value is nan, with the `reason`, if one of them is undefined.
     """
 
     variable: str
@@ -67,10 +67,10 @@ class VariableOdds:
 
 @dataclass(frozen=True, slots=True)
 class EqualisedOdds:
-    """The mean disparity over the variables: as it is, cut to 1, and as fairness.
+    """The mean disparity over the variables: unclipped, clipped to 1, and as fairness.
 
-    `fairness` is 1 - `raw` or 1 - `clipped`, as the profile says. nan with the `reason` where the
-    disparity of one variable is nan.
+    `fairness` is 1 - `raw` or 1 - `clipped`, as the profile defines. It is nan, with the `reason`,
+    if the disparity of one variable is nan.
     """
 
     fairness: float
@@ -81,30 +81,30 @@ class EqualisedOdds:
 
 
 def scored_labels(predictions: ResponsePredictions, rules: GroupRules) -> NDArray[np.float64]:
-    """Return the labels for balanced accuracy, (n,): an unknown one as the profile takes it."""
+    """Return the labels for balanced accuracy, (n,), unknown ones as the profile treats them."""
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return np.where(np.isnan(predictions.label), 0.0, predictions.label)
     return predictions.label
 
 
 def outcomes(label: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n, 4): 1 in the column TP, FN, FP or TN of each case; nan labels have none."""
+    """Return (n, 4) with 1 in the column TP, FN, FP or TN of each case; nan labels have none."""
     yes, no = label == 1, label == 0
     hit = predicted == 1
     return np.stack([yes & hit, yes & ~hit, no & hit, no & ~hit], axis=-1).astype(np.float64)
 
 
 def recalls(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return TPR and TNR of outcome counts (..., 4), nan without such cases."""
+    """Return TPR and TNR from outcome counts (..., 4), nan where a class has no case."""
     tpr = ratio(counts[..., TP], counts[..., TP] + counts[..., FN])
     return tpr, ratio(counts[..., TN], counts[..., TN] + counts[..., FP])
 
 
 def balanced_accuracy(counts: NDArray[np.float64], rules: GroupRules) -> NDArray[np.float64]:
-    """Return (TPR + TNR)/2 of outcome counts (..., 4), 0 to 1; 0.5 is chance.
+    """Return (TPR + TNR)/2 of outcome counts (..., 4), 0 to 1; chance level is 0.5.
 
-    With one class only it is nan, or that class's recall under `UndefinedRate.ZERO`, as the
-    scripts compute it. Source: arXiv 2603.01250v2, Task 2.
+    With one class only it is nan, or that class's recall under `UndefinedRate.ZERO`, as the scripts
+    compute it. Source: arXiv 2603.01250v2, Task 2.
     """
     tpr, tnr = recalls(counts)
     if rules.undefined_rate is UndefinedRate.ZERO:
@@ -117,7 +117,7 @@ def rate_gaps(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the disparities of TPR and of FPR over groups with outcome counts (..., g, 4).
 
-    Both are nan where no group has a case.
+    Both are nan if no group has a case.
     """
     tpr, fpr = _compute_rates(counts, rules, empty_groups)
     nowhere = counts.sum(axis=(-1, -2)) == 0
@@ -127,7 +127,7 @@ def rate_gaps(
 def _compute_rates(
     counts: NDArray[np.float64], rules: GroupRules, empty_groups: EmptyGroups
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return TPR and FPR of groups from their outcome counts (..., g, 4), nan: not counted."""
+    """Return TPR and FPR of groups from outcome counts (..., g, 4); nan is not counted."""
     tpr = ratio(counts[..., TP], counts[..., TP] + counts[..., FN])
     fpr = ratio(counts[..., FP], counts[..., FP] + counts[..., TN])
     if rules.undefined_rate is UndefinedRate.ZERO:
@@ -142,7 +142,7 @@ def _compute_rates(
 def group_rates(
     predictions: ResponsePredictions, grouping: Grouping, rules: GroupRules
 ) -> tuple[GroupRates, ...]:
-    """Return one row for each group over its cases with a known label, empty groups too."""
+    """Return one row for each group over its cases with a known label, including empty groups."""
     counts = grouping.indicator.T @ outcomes(predictions.label, predictions.predicted)
     tpr, fpr = _compute_rates(counts, rules, grouping.empty_groups)
     return tuple(
@@ -163,8 +163,8 @@ def equalised_odds(
 ) -> EqualisedOdds:
     """Return the equalised-odds disparities over the variables of `groupings`.
 
-    D_v = (largest - smallest TPR) + (largest - smallest FPR) over groups. It is the sum of the
-    two, where other software takes the larger one. Source: arXiv 2603.01250v2, Task 2.
+    D_v = (largest - smallest TPR) + (largest - smallest FPR) over groups. Other software takes the
+    larger of the two instead of the sum. Source: arXiv 2603.01250v2, Task 2.
     """
     variables = tuple(_variable_odds(predictions, grouping, rules) for grouping in groupings)
     if not variables:
@@ -178,7 +178,7 @@ def equalised_odds(
 
 
 def fairness_of(mean_disparity: NDArray[np.float64], rules: GroupRules) -> NDArray[np.float64]:
-    """Return 1 - mean disparity, with the profile's limit on the disparity."""
+    """Return 1 - mean disparity, with the disparity clipped as the profile defines."""
     limit = np.inf if rules.disparity_limit is None else rules.disparity_limit
     return 1 - np.minimum(mean_disparity, limit)
 

@@ -1,4 +1,4 @@
-"""Models compared case by case: paired t-test and Wilcoxon signed-rank test, with Holm."""
+"""Compare models case by case: paired t-test and Wilcoxon signed-rank test, corrected by Holm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores
 METRICS_COMPARED: Final = ("dsc", "norm_hd")
 
 _ROUNDING: Final = 1e-12
-"""Differences of cases that all lie this close together have no spread to test against."""
+"""Differences that all lie within this range count as equal, so that no test is defined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedScores:
-    """One model's scores."""
+    """The name and the scores of a model."""
 
     name: str
     scores: SegmentationScores
@@ -26,11 +26,11 @@ class NamedScores:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Model a minus model b in one metric, over the n cases that both have a value for.
+    """Model a minus model b in one metric, over the n cases with a value in both.
 
     `low`, `high`: 95 % interval of the mean difference, from the t-test. Both p-values are
-    two-sided; those with `_holm` are corrected for all comparisons of the same metric and test
-    that were made together. nan with the `reason` where a test is undefined.
+    two-sided; those with `_holm` are corrected for all comparisons of the same metric and test in
+    the same call. They are nan, with the `reason`, if a test is undefined.
     """
 
     metric: str
@@ -50,7 +50,7 @@ class PairedComparison:
 def compare_models(
     models: Sequence[NamedScores], metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
-    """Return every pair of models compared in every metric, p-values corrected by Holm.
+    """Return the comparison of every pair of models in every metric, p-values corrected by Holm.
 
     Source of the t-test: arXiv 2603.01250v2 (there against the baseline, without correction).
     """
@@ -60,7 +60,7 @@ def compare_models(
 def compare_with_baseline(
     models: Sequence[NamedScores], baseline: NamedScores, metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
-    """Return every model compared with the baseline alone, so that Holm corrects for less."""
+    """Return the comparison of every model with the baseline only: Holm corrects for less."""
     return _compare_pairs([(model, baseline) for model in models], metrics)
 
 
@@ -88,7 +88,7 @@ def _compare_pairs(
     unknown = set(metrics) - set(METRICS_COMPARED)
     if unknown:
         raise ValueError(
-            f"models are compared in {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
+            f"expected metrics out of {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
         )
     comparisons: list[PairedComparison] = []
     for metric in metrics:
@@ -111,15 +111,18 @@ def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
     nan = float("nan")
     row = PairedComparison(metric, a.name, b.name, apart.size, mean, nan, nan, nan, nan, nan, nan)
     if apart.size < 2:
-        reason = f"{apart.size} cases have a value of {metric} in both models: 2 or more are needed"
+        reason = (
+            f"{apart.size} of the cases have a value of {metric} in both models; the test "
+            "needs 2 or more"
+        )
         return replace(row, reason=reason)
     if not np.any(np.abs(apart) > _ROUNDING):
         reason = f"both models have the same {metric} in every case"
         return replace(row, p_t_test=1.0, p_wilcoxon=1.0, low=mean, high=mean, reason=reason)
-    # Rounding would be ranked as a difference, while a 0 is left out.
+    # Rounding noise would be ranked as a difference, while an exact 0 is left out.
     p_wilcoxon = float(wilcoxon(np.where(np.abs(apart) > _ROUNDING, apart, 0.0)).pvalue)
     if np.ptp(apart) <= _ROUNDING:
-        reason = f"the difference of {metric} is the same in every case: no t-test"
+        reason = f"the difference of {metric} is the same in every case, so there is no t-test"
         return replace(row, p_wilcoxon=p_wilcoxon, reason=reason)
     t_test: Any = ttest_rel(values_a, values_b)
     interval = t_test.confidence_interval(0.95)
@@ -135,7 +138,7 @@ def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
 def _select_common(
     values_a: NDArray[np.float64], a: SegmentationScores, b: SegmentationScores, metric: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values of the cases that both models have a defined value for."""
+    """Return the values of the cases with a defined value in both models."""
     places = {case_id: index for index, case_id in enumerate(b.case_ids)}
     rows = [(i, places[c]) for i, c in enumerate(a.case_ids) if c in places]
     indices = np.array(rows, dtype=np.intp).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Named variants of the ranking score, each with its definition: they stand beside it."""
+"""Variants of the ranking score with their definitions, shown next to the ranking score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from napari_mamamia.scoring.cohort.ranking import (
 
 @dataclass(frozen=True, slots=True)
 class CompositeChoice:
-    """Which variants are wanted, and what they are measured by.
+    """The requested variants of the ranking score, and their gate or baseline.
 
     Parameters
     ----------
     names
         The variants; the weighted mean is the ranking score itself.
     gate
-        Performance above which fairness counts, 0 to 1; None takes the baseline's interval.
+        Performance above which fairness counts, 0 to 1; None uses the baseline's interval.
     baseline
-        Name of the model that others are meant to beat, "" for none.
+        Name of the baseline model, "" for none.
 
     Raises
     ------
@@ -45,12 +45,12 @@ class CompositeChoice:
 
     def __post_init__(self) -> None:
         if self.gate is not None and not 0 <= self.gate < 1:
-            raise ValueError(f"the gate is a performance from 0 to below 1, got {self.gate:g}")
+            raise ValueError(f"expected a gate from 0 to below 1, got {self.gate:g}")
         if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
             names = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
             raise ValueError(
-                f"the composite {names} needs a performance to measure by, got neither a gate nor "
-                "a baseline: give one of them"
+                f"expected a gate or a baseline for the composite {names}, got neither: give one "
+                "of them"
             )
 
 
@@ -71,7 +71,7 @@ class ScoredModel:
 
 @dataclass(frozen=True, slots=True)
 class CompositeScore:
-    """One model under a composite: `weight` is what fairness weighs; nan `value` has a `reason`."""
+    """A model's value of a variant, at a `weight` of fairness; a nan `value` has a `reason`."""
 
     name: str
     value: float
@@ -83,7 +83,7 @@ class CompositeScore:
 
 @dataclass(frozen=True, slots=True)
 class CompositeResult:
-    """All models under one composite, and its definition in words and numbers."""
+    """The values of all models under one variant, and its definition in words and numbers."""
 
     name: str
     definition: str
@@ -93,13 +93,14 @@ class CompositeResult:
 def composite_results(
     models: Sequence[ScoredModel], choice: CompositeChoice, weight: float
 ) -> tuple[CompositeResult, ...]:
-    """Return the models under each composite asked for, at a weight of fairness.
+    """Return the values of the models under each requested variant, at a weight of fairness.
 
-    Gated, with a gate: fairness counts where the performance lies above the gate, else 0 in its
-    place. Gated by a baseline: where the lower end of the model's interval lies above the upper end
-    of the baseline's, so the baseline's own fairness never counts. Adaptive: the weight of fairness
-    is 0 up to the gate (else the baseline's performance) and grows to its full value at
-    performance 1. Both are ours: arXiv 2603.01250v2 asks for such scores without a formula.
+    Gated, with a gate: fairness counts only if the performance lies above the gate, otherwise it is
+    0. Gated by a baseline: fairness counts only if the lower end of the model's interval lies above
+    the upper end of the baseline's interval, so the baseline's own fairness never counts. Adaptive:
+    the weight of fairness is 0 up to the gate (or, without one, the baseline's performance) and
+    grows to its full value at performance 1. Both formulas are ours: arXiv 2603.01250v2 proposes
+    such scores without a formula.
 
     Raises
     ------
@@ -124,15 +125,15 @@ def _find_baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> Sc
             return model
     names = ", ".join(model.name for model in models)
     raise ValueError(
-        f"expected the name of one of the models as the baseline, got {choice.baseline!r}: choose "
-        f"one of {names}"
+        f"expected one of the models {names} as the baseline, got {choice.baseline!r}: choose one "
+        "of them"
     )
 
 
 def _make_composite(
     name: CompositeName, choice: CompositeChoice, baseline: ScoredModel | None, weight: float
 ) -> tuple[Composite, str, str]:
-    """Return the composite, its definition, and why it has no value ("" where it has)."""
+    """Return the composite, its definition, and why it has no value ("" if it has one)."""
     plain = f"{1 - weight:g} × performance + {weight:g} × fairness"
     if name is CompositeName.WEIGHTED:
         return WeightedMean(), f"{plain}: the challenge's ranking score", ""
@@ -144,7 +145,7 @@ def _make_composite(
     high = baseline.high if baseline else float("nan")
     definition = (
         f"{plain}, with fairness 0 unless the lower end of the performance's 95 % interval is "
-        f"above the upper end of the baseline's ({choice.baseline}: {high:.4f})"
+        f"above the upper end of the baseline's interval ({choice.baseline}: {high:.4f})"
     )
     reason = "the baseline's performance has no interval" if isnan(high) else ""
     return Gated(high, Evidence.LOWER_BOUND), definition, reason
@@ -156,13 +157,16 @@ def _make_adaptive(
     start, whose = choice.gate, "the gate"
     if start is None:
         start = baseline.performance if baseline else float("nan")
-        whose = f"that of the baseline {choice.baseline}"
+        whose = f"the performance of the baseline {choice.baseline}"
     definition = (
-        "(1 − w) × performance + w × fairness, where w grows in a line from 0 at performance "
+        "(1 − w) × performance + w × fairness, where w grows linearly from 0 at performance "
         f"{start:.4g} ({whose}) to {weight:g} at performance 1"
     )
     if not start < 1:
-        reason = f"the performance to start from is {'undefined' if isnan(start) else 'perfect'}"
+        reason = (
+            "the performance at which the weight starts to grow is "
+            f"{'undefined' if isnan(start) else 'perfect'}"
+        )
         return Adaptive(0.0, 1.0), definition, f"{reason}: {whose}"
     return Adaptive(start, 1.0), definition, ""
 
@@ -197,5 +201,5 @@ def _score_model(
     if isnan(value) and not reason:
         reason = "performance or fairness is undefined"
     elif isinstance(composite, Gated) and not counts and not reason:
-        reason = "the gate is closed: its fairness counts 0"
+        reason = "the gate is closed: fairness counts as 0"
     return CompositeScore(model.name, value, rank, model_weight, counts, reason)

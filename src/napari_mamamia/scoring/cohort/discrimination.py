@@ -1,4 +1,4 @@
-"""How well a response model's probabilities order the cases and fit what happened."""
+"""Discrimination and calibration of a response model's probabilities."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED, draw
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:
-    """Numbers of the probabilities, over the n cases that have one and a known label."""
+    """AUC, average precision and calibration, over n cases with a score and a known label."""
 
     auc: float
     average_precision: float
@@ -30,7 +30,7 @@ class Discrimination:
 
 
 def discrimination(predictions: ResponsePredictions) -> Discrimination:
-    """Return AUC, average precision and calibration; nan and empty where there are no cases."""
+    """Return AUC, average precision and calibration; nan and empty without cases."""
     label, score = _select_scored(predictions)
     reason = ""
     if not len(label):
@@ -49,9 +49,7 @@ def discrimination(predictions: ResponsePredictions) -> Discrimination:
 def bootstrap_discrimination(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Return resampled values of auc and average_precision.
-
-    Over the cases that have both a label and a score.
+    """Return the bootstrap of auc and average_precision over cases with a label and a score.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How sure a disparity is: what chance gives, and intervals of gaps, fairness and ranking score."""
+"""Uncertainty of disparities: chance level, and intervals of gaps, fairness and ranking score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Gap:
-    """One gap between the groups that are large enough: `labels` those, `highest` its largest."""
+    """A gap between the groups that are large enough (`labels`); `highest` is its largest value."""
 
     variable: str
     labels: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Gap:
     of: str = "cases"
 
     def interval(self, ends: GapEnds, n: Array) -> GapInterval:
-        """Return the interval of these ends, with the group that makes it wide."""
+        """Return the interval with these ends, and the small groups that make it wide."""
         fewest = min(ends.pair, key=lambda place: n[place])
         wide = None
         if n[fewest] < WIDE_BELOW:
@@ -61,12 +61,12 @@ class _Gap:
         return GapInterval(min(ends.low, high), high, LEVEL, self.left_out, wide)
 
     def without_interval(self) -> GapInterval:
-        """Return no interval, with the reason."""
+        """Return an undefined interval, with the reason."""
         return GapInterval(_NAN, _NAN, left_out=self.left_out, reason=self.reason)
 
 
 def counted_groups(grouping: Grouping, minimum_group: int) -> Grouping:
-    """Return a grouping in which the cases of smaller groups are in none."""
+    """Return a grouping in which the cases of smaller groups belong to no group."""
     is_counted = np.append(grouping.sizes >= minimum_group, False)
     codes = np.where(is_counted[grouping.codes], grouping.codes, -1)
     return replace(grouping, codes=codes)
@@ -79,11 +79,11 @@ def segmentation_uncertainty(
     minimum_group: int = MINIMUM_GROUP,
     norm_hd_limit: float | None = None,
 ) -> GroupUncertainty:
-    """Return how sure the disparities and the fairness of a segmentation model are.
+    """Return the uncertainty of the disparities and the fairness of a segmentation model.
 
-    `norm_hd_limit` is the highest NormHD that the profile gives, None where it is not cut; no end
-    lies beyond what can occur. A number that is undefined has no interval. For that of the ranking
-    score see `with_ranking_score`.
+    `norm_hd_limit` is the highest NormHD under the profile, None if it is not clipped; ends of
+    intervals are clipped to possible values. An undefined number has no interval. The interval of
+    the ranking score is added by `with_ranking_score`.
     """
     limit = np.inf
     if norm_hd_limit is not None and not (scores.norm_hd > norm_hd_limit).any():
@@ -121,9 +121,10 @@ def odds_uncertainty(
     disparity_limit: float | None,
     minimum_group: int = MINIMUM_GROUP,
 ) -> GroupUncertainty:
-    """Return how sure the equalised-odds disparities and the fairness of a response model are.
+    """Return the uncertainty of the equalised-odds disparities and fairness of a response model.
 
-    `disparity_limit` is where the profile cuts the mean disparity in the fairness, None: nowhere.
+    `disparity_limit` is the value at which the profile clips the mean disparity in the fairness,
+    None for no limit.
     """
     estimates: list[DisparityEstimate] = []
     sums: list[GapInterval] = []
@@ -153,7 +154,7 @@ def odds_uncertainty(
         if total.is_defined:
             level = 1 - (1 - LEVEL) / (2 * n_variables)
             lows.append(tpr.ends(level).low + fpr.ends(level).low)
-    # What the challenge refuses has no fairness, and so no interval of it.
+    # Predictions that the challenge refuses have no fairness, and so no interval of it.
     mean = _if_defined(
         _join_sums(groupings, sums, lows), _NAN if predictions.constant else odds.raw
     )
@@ -171,9 +172,10 @@ def odds_uncertainty(
 def with_ranking_score(
     uncertainty: GroupUncertainty, performance: Interval | None, weight: float
 ) -> GroupUncertainty:
-    """Return the same with the interval of the ranking score, where its performance has one.
+    """Return the uncertainty with the interval of the ranking score, if performance has one.
 
-    The ends of both parts are added with their weights, which is safe: it is wider than need be.
+    The ends of both intervals are added with their weights. This is conservative: the interval is
+    wider than necessary.
     """
     fairness = uncertainty.fairness
     if performance is None or np.isnan(performance.low) or not fairness.is_defined:
@@ -184,10 +186,11 @@ def with_ranking_score(
 
 
 def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUncertainty:
-    """Return the same for a model whose ranked numbers count cases without a usable prediction.
+    """Return the uncertainty of a model whose ranked numbers include unusable cases.
 
-    Those are bounds or hold values that nobody measured: no interval of scored cases is theirs.
-    Disparities stay, which are of scored cases; so does the interval of their fairness, by itself.
+    Those numbers are bounds or contain values that nobody measured, so the interval of the scored
+    cases does not apply to them. The disparities are those of the scored cases and keep their
+    intervals; the interval of their fairness is kept separately.
     """
     measured = uncertainty.fairness
     of_cases = "1 of its cases has" if n_unusable == 1 else f"{n_unusable} of its cases have"
@@ -222,13 +225,13 @@ def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: fl
     defined = np.nan_to_num(values)
     mean = defined @ members / n
     apart = members * (defined[:, None] - mean)
-    # Values that are all the same differ from their mean by rounding.
+    # Equal values differ from their mean by rounding.
     apart[np.abs(apart) < _ROUNDING] = 0
     moments = GroupMoments(n, mean, (apart**2).sum(axis=0) / (n - 1))
     reason = ""
     if not moments.used.max() > 0:
         name = grouping.variable.replace("_", " ")
-        reason = f"all values of a group of {name} are the same: nothing tells their spread"
+        reason = f"all values of a group of {name} are the same, so their spread is unknown"
     return _Gap(
         grouping.variable, labels, left_out, highest, GapColumns(moments, apart / n), reason
     )
@@ -250,15 +253,15 @@ def _estimate_gap(gap: _Gap, measure: str, value: float) -> DisparityEstimate:
 
 
 def _if_defined(interval: GapInterval, value: float) -> GapInterval:
-    """Return the interval, none where the number itself is undefined."""
+    """Return the interval, or an undefined one if the number itself is undefined."""
     if np.isnan(value) and interval.is_defined:
         return replace(interval, low=_NAN, high=_NAN, reason="the number itself is undefined")
     return interval
 
 
 def _without_performance(mean: GapInterval) -> GapInterval:
-    """Return the ranking score's interval before its performance is known."""
-    reason = mean.reason or "no bootstrap, so that its other part has no interval"
+    """Return the ranking score's interval as undefined until its performance has one."""
+    reason = mean.reason or "there is no bootstrap, so the performance has no interval"
     return replace(mean, low=_NAN, high=_NAN, reason=reason)
 
 
@@ -267,7 +270,7 @@ def _have_reason(gaps: Sequence[_Gap]) -> bool:
 
 
 def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
-    """Return the interval of the mean of `gaps`, those of the `asked` ones that have one."""
+    """Return the interval of the mean of `gaps`: those of `asked` that have an interval."""
     left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
     reasons = dict.fromkeys(gap.reason for gap in asked if gap.reason)
     moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
@@ -293,14 +296,14 @@ def _find_fewest(intervals: Sequence[GapInterval]) -> SmallGroup | None:
 
 
 def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
-    """Return 1 - a mean disparity that is cut at `limit`."""
+    """Return the interval of 1 - a mean disparity that is clipped at `limit`."""
     low, high = min(interval.low, limit), min(interval.high, limit)
     return replace(interval, low=1 - high, high=1 - low) if interval.is_defined else interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
-    """A rate in the groups with enough cases of its class: hits of n."""
+    """A rate in each group with enough cases of its class: hits out of n."""
 
     gap: _Gap
     hits: Array
@@ -310,7 +313,7 @@ class _Rates:
     def of(
         cls, grouping: Grouping, predictions: ResponsePredictions, label: int, minimum_group: int
     ) -> "_Rates":
-        """Count the cases of one class that were predicted to respond."""
+        """Count the cases of one class that were predicted to respond, by group."""
         codes = np.where(predictions.label == label, grouping.codes, -1)
         in_class = codes >= 0
         sizes = np.bincount(codes[in_class], minlength=len(grouping.labels))
@@ -331,11 +334,11 @@ class _Rates:
         return float(np.ptp(self.hits / self.n))
 
     def ends(self, low: float = LEVEL) -> GapEnds:
-        """Return the ends, the lower one at the level `low`."""
+        """Return the ends of the interval, the lower one at the level `low`."""
         return rate_gap_ends(self.hits, self.n, low)
 
     def estimate(self, measure: str, value: float) -> DisparityEstimate:
-        """Return the gap with its interval; by chance all groups have the same rate."""
+        """Return the gap with its interval; under chance all groups have the same rate."""
         gap = self.gap
         if gap.reason:
             nothing = gap.without_interval()
@@ -351,7 +354,7 @@ class _Rates:
 def _add_gaps(
     tpr: _Rates, fpr: _Rates, both: tuple[DisparityEstimate, DisparityEstimate]
 ) -> GapInterval:
-    """Return the interval of the sum of both gaps, which are of different cases."""
+    """Return the interval of the sum of both gaps, which are gaps of different cases."""
     left_out = tuple(dict.fromkeys((*tpr.gap.left_out, *fpr.gap.left_out)))
     reason = "; ".join(gap.reason for gap in (tpr.gap, fpr.gap) if gap.reason)
     if reason:
@@ -383,7 +386,7 @@ def _join_sums(
 def _part_labels(
     grouping: Grouping, sizes: NDArray[np.intp], minimum_group: int, of: str = "cases"
 ) -> tuple[tuple[str, ...], tuple[SmallGroup, ...]]:
-    """Return the labels of the groups that are large enough, and the others that have cases."""
+    """Return the labels of the groups that are large enough, and the smaller groups with cases."""
     least = max(minimum_group, 2)
     labels = tuple(label for label, n in zip(grouping.labels, sizes, strict=True) if n >= least)
     left_out = tuple(
@@ -397,4 +400,7 @@ def _part_labels(
 def _say_too_few(variable: str, n_groups: int, minimum_group: int, what: str = "cases") -> str:
     name = variable.replace("_", " ")
     counted = ("no group", "one group")[n_groups]
-    return f"{counted} of {name} has {max(minimum_group, 2)} {what} or more: a gap needs two"
+    return (
+        f"{counted} of {name} has {max(minimum_group, 2)} {what} or more, but a gap needs two "
+        "groups"
+    )

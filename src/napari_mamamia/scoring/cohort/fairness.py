@@ -1,4 +1,4 @@
-"""Fairness of a segmentation model: how far apart its means over groups of cases lie."""
+"""Fairness of a segmentation model: differences of its means between groups of cases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ _NAN: Final = float("nan")
 class GroupScore:
     """One group: its cases, the means of the defined values, and their spread inside the group.
 
-    `sd_dsc`, `sd_norm_hd` are standard deviations with n - 1, nan under two cases. `is_small` says
-    that the group has cases, but fewer than the profile asks for.
+    `sd_dsc`, `sd_norm_hd` are standard deviations with n - 1, nan under two cases. `is_small` is
+    true if the group has cases, but fewer than the profile requires.
     """
 
     label: str
@@ -34,10 +34,10 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the group means of one metric differ.
+    """Differences of the group means of one metric.
 
-    `disparity` is the largest minus the smallest, `variance` the mean squared distance of the
-    group means from their unweighted mean, `worst` the mean of `worst_group`.
+    `disparity` is the largest minus the smallest, `variance` the mean squared distance of the group
+    means from their unweighted mean, `worst` the mean of `worst_group`.
     """
 
     disparity: float
@@ -61,7 +61,7 @@ class VariableFairness:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """The mean fairness over the variables; nan with the `reason` where one of them is nan."""
+    """The mean fairness over the variables; nan with the `reason` if one of them is nan."""
 
     value: float
     variables: tuple[VariableFairness, ...]
@@ -73,7 +73,7 @@ def disparity(
 ) -> NDArray[np.float64]:
     """Return the largest minus the smallest of group means along the last axis.
 
-    nan marks a group without a value. It is left out; under `EmptyGroups.AS_SCRIPTS` one in the
+    nan marks a group without a value and is left out; under `EmptyGroups.AS_SCRIPTS` a nan in the
     first place makes the result nan. Without any value the result is nan.
 
     Examples
@@ -81,7 +81,7 @@ def disparity(
     >>> float(disparity(np.array([0.5, np.nan, 0.75])))
     0.25
     """
-    # Unlike nanmax this gives nan without a warning where no group has a value.
+    # Unlike nanmax this gives nan without a warning if no group has a value.
     highest = np.fmax.reduce(means, axis=-1, initial=np.nan)
     lowest = np.fmin.reduce(means, axis=-1, initial=np.nan)
     gap: NDArray[np.float64] = np.asarray(highest - lowest)
@@ -107,19 +107,19 @@ def segmentation_fairness(
 
 
 def explain_no_groups(case_ids: Sequence[str]) -> str:
-    """Return why cases are in no groups, of which no variable was given."""
+    """Return why cases are in no group when no group variable exists."""
     if not case_ids:
-        return "no case was scored, so there is none to make groups of"
+        return "no case was scored, so there are no groups"
     return "there is no clinical table to make groups from"
 
 
 def variable_fairness(
     scores: SegmentationScores, grouping: Grouping, rules: GroupRules
 ) -> VariableFairness:
-    """Return the fairness over the groups of one variable, and what it is made of.
+    """Return the fairness over the groups of one variable, with the numbers that it is made of.
 
-    1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A variable with
-    one group only has disparity 0.
+    1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A variable with one
+    group only has disparity 0.
     """
     groups = group_table(scores, grouping, rules.min_group_size)
     dsc = _spread_of([group.mean_dsc for group in groups], grouping, Better.HIGHER)
@@ -134,7 +134,7 @@ def variable_fairness(
 def group_table(
     scores: SegmentationScores, grouping: Grouping, min_group_size: int = 0
 ) -> tuple[GroupScore, ...]:
-    """Return one row for each group of a grouping, scored or only reported, empty ones too."""
+    """Return one row for each group of a grouping, including empty groups."""
     indicator = grouping.indicator
     mean_dsc, sd_dsc = _compute_moments(scores.dsc, indicator)
     mean_norm_hd, sd_norm_hd = _compute_moments(scores.norm_hd, indicator)
@@ -154,9 +154,9 @@ def group_table(
 
 
 def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better: Better) -> Spread:
-    """Return the spread of group means (g,), of which `gap` is the disparity; nan is left out.
+    """Return the spread of group means (g,) with the disparity `gap`; nan is left out.
 
-    The worst group is the one with the lowest mean where `Better.HIGHER`, else with the highest.
+    The worst group has the lowest mean under `Better.HIGHER`, otherwise the highest.
     """
     defined = means[~np.isnan(means)]
     if not defined.size:
@@ -188,6 +188,6 @@ def _explain_undefined(groups: tuple[GroupScore, ...], grouping: Grouping) -> st
     if not any(group.mean_dsc >= 0 and group.mean_norm_hd >= 0 for group in groups):
         return f"no case with a group of {grouping.variable} has a defined score"
     return (
-        f"the first group of {grouping.variable} ({groups[0].label}) has no scored case, which "
-        "makes the number of the published scripts undefined"
+        f"the first group of {grouping.variable} ({groups[0].label}) has no scored case, so the "
+        "number is undefined in the published scripts"
     )

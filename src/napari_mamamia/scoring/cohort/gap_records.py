@@ -1,4 +1,4 @@
-"""What is known of gaps between groups: their size, what chance gives, how sure they are."""
+"""Records of gaps between groups: their size, the gap expected by chance, and their intervals."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,18 +8,20 @@ import numpy as np
 from napari_mamamia.scoring.statistics.contrasts import LEVEL
 
 MINIMUM_GROUP: Final = 5
-"""Groups with fewer cases are left out of intervals, tests and sentences: three cases of a number
-from 0 to 1 leave its mean open by 0.78 to both sides."""
+"""Default smallest group in intervals, tests and sentences: with three cases of a number from 0 to
+1,
+the mean is uncertain by 0.78 in both directions.
+"""
 
 WIDE_BELOW: Final = 10
-"""A group with fewer cases than this makes an interval wide, and is named."""
+"""A group with fewer cases makes an interval wide, and is named with it."""
 
 _DIFFERENT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SmallGroup:
-    """A group of few cases: `n` with a value or, of a rate, of its class, which `of` names."""
+    """A small group: `n` cases with a value or, for a rate, of the class that `of` names."""
 
     variable: str
     group: str
@@ -28,7 +30,7 @@ class SmallGroup:
 
     @property
     def said(self) -> str:
-        """How many, for a sentence."""
+        """The number of cases, for use in a sentence."""
         if self.of == "cases":
             return f"n = {self.n}"
         return f"{self.n} {self.of.removesuffix('s') if self.n == 1 else self.of}"
@@ -36,11 +38,11 @@ class SmallGroup:
 
 @dataclass(frozen=True, slots=True)
 class GapInterval:
-    """An interval at `level` from the contrasts of groups; both ends nan with the `reason`.
+    """An interval at `level` from contrasts of groups; both ends are nan if it is undefined.
 
-    `left_out` are groups under the minimum size, which the interval does not speak of. A group of
-    `wide_because` has few cases and makes it wide. `without` names the variables of a mean that it
-    does not speak of at all.
+    `left_out` holds groups under the minimum size, which the interval does not cover. The groups in
+    `wide_because` have few cases and make it wide. `without` names the variables that the interval
+    of a mean does not cover.
     """
 
     low: float
@@ -53,22 +55,23 @@ class GapInterval:
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is an interval."""
+        """Whether the interval is defined."""
         return not np.isnan(self.low)
 
 
 NO_INTERVAL: Final = GapInterval(
-    float("nan"), float("nan"), reason="no case with a group was scored"
+    float("nan"), float("nan"), reason="no scored case belongs to a group"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DisparityEstimate:
-    """A disparity, what chance gives, what is left without that, and how sure it is.
+    """A disparity, its expectation by chance, the excess over chance, and its interval.
 
-    `value` is the scored one, over all groups; `counted` is over the groups that interval, chance
-    and sentences speak of, those of the minimum size and more. `by_chance` is the mean gap of such
-    groups that do not differ, `beyond_chance` sqrt(max(0, counted^2 - by_chance^2)).
+    `value` is the scored disparity, over all groups. `counted` is the disparity over the groups of
+    the minimum size and more; interval, chance and sentences refer to these groups. `by_chance` is
+    the mean gap of such groups if they do not differ, `beyond_chance` is sqrt(max(0, counted^2 -
+    by_chance^2)).
     """
 
     variable: str
@@ -81,18 +84,18 @@ class DisparityEstimate:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether the groups counted here give the scored value."""
+        """Whether the counted groups give the scored value."""
         return abs(self.value - self.counted) < _DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUncertainty:
-    """How sure everything is that groups enter.
+    """The uncertainty of all numbers that groups enter.
 
-    `by_variable` are the intervals of the fairness over one variable (Task 1) or of its
-    equalised-odds disparity (Task 2), in the order of the groupings. Where ranked numbers count
-    cases without a usable prediction they have no interval, and `fairness_of_scored` is that of the
-    scored cases alone.
+    `by_variable` holds the intervals of the fairness over one variable (Task 1) or of its
+    equalised-odds disparity (Task 2), in the order of the groupings. If ranked numbers count cases
+    without a usable prediction they have no interval; `fairness_of_scored` is then the interval
+    over the scored cases alone.
     """
 
     minimum_group: int
@@ -109,7 +112,7 @@ class GroupUncertainty:
         return tuple(dict.fromkeys(disparity.variable for disparity in self.disparities))
 
     def by_name(self, prefix: str) -> dict[str, GapInterval]:
-        """Return the intervals by the name of the number; of a variable ``PREFIXvariable``."""
+        """Return the intervals by the name of the number; for a variable ``PREFIXvariable``."""
         by_variable = {
             f"{prefix}{variable}": interval
             for variable, interval in zip(self.variables, self.by_variable, strict=True)
@@ -121,7 +124,7 @@ class GroupUncertainty:
         }
 
     def of(self, variable: str, measure: str) -> DisparityEstimate:
-        """Return one disparity's estimate, undefined where there are no groups."""
+        """Return the estimate of one disparity, undefined without groups."""
         nan = float("nan")
         none = DisparityEstimate(variable, measure, nan, nan, nan, nan, NO_INTERVAL)
         named = (d for d in self.disparities if (d.variable, d.measure) == (variable, measure))
@@ -129,5 +132,5 @@ class GroupUncertainty:
 
 
 def is_of_groups(name: str) -> bool:
-    """Whether gaps between groups enter a resampled number: it is no smooth one then."""
+    """Return whether a resampled number contains gaps between groups, so that it is not smooth."""
     return name.startswith(("fairness", "disparity", "ranking_score"))

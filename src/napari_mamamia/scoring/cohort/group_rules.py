@@ -1,4 +1,4 @@
-"""How each profile draws groups of cases and what it does with small, empty and odd ones."""
+"""Rules of each profile for groups of cases, including small, empty and undefined groups."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,33 +9,37 @@ from napari_mamamia.core.cohort import MenopausalStatus
 
 
 class EmptyGroups(StrEnum):
-    """What a group without any case does to a disparity."""
+    """How a group without any case affects a disparity."""
 
     LEFT_OUT = "left_out"
     AS_SCRIPTS = "as_scripts"
     """Task 1: an empty first group makes the disparity undefined, a later one is left out. Task 2:
-    an empty group counts with TPR 0 and FPR 0."""
+    an
+    empty group counts with TPR 0 and FPR 0.
+    """
 
 
 class UndefinedRate(StrEnum):
-    """What the TPR of a group without responders, or FPR without non-responders, does."""
+    """How to treat the TPR of a group without responders, or the FPR without non-responders."""
 
     LEFT_OUT = "left_out"
     ZERO = "zero"
-    """It counts as 0; so does the TPR of a group in which all labels and predictions are 1."""
+    """The rate counts as 0, and so does the TPR of a group in which all labels and predictions are
+    1.
+    """
 
 
 class MissingLabel(StrEnum):
-    """What becomes of a prediction for a case whose pCR is not known."""
+    """How to treat a prediction for a case with unknown pCR."""
 
     LEFT_OUT = "left_out"
     NO_RESPONSE = "no_response"
-    """It counts as a non-responder in balanced accuracy, and is left out of the groups."""
+    """The case counts as a non-responder in balanced accuracy, and is left out of the groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgeGroup:
-    """Ages between `low` and `high` years; the ends belong to it if `has_low`, `has_high`."""
+    """Ages from `low` to `high` years; `has_low` and `has_high` include the ends."""
 
     label: str
     low: float
@@ -52,14 +56,14 @@ class AgeGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """The points of a profile that concern the cohort, not the single case.
+    """The definitions of a profile that concern the cohort, not a single case.
 
     `profile` is the name of the `Profile` that these rules belong to. `peri_is` and
-    `missing_menopause_is` name the group of such cases, None leaves them unassigned.
-    `disparity_limit` is the largest mean equalised-odds disparity that counts (None: no limit);
-    `scores_constant` says that constant predictions of response have numbers as any others.
-    Groups under `min_group_size` cases are flagged, never dropped. `version` rises with each
-    change of a number.
+    `missing_menopause_is` name the group of such cases; None leaves them unassigned.
+    `disparity_limit` is the limit at which the mean equalised-odds disparity is clipped (None: no
+    limit). If `scores_constant` is true, constant predictions of response are scored like any
+    others. Groups under `min_group_size` cases are flagged, never dropped. `version` rises with
+    each change of a number.
     """
 
     profile: str
@@ -79,7 +83,7 @@ class GroupRules:
     scores_constant: bool = False
 
     def age_group(self, age: float) -> str | None:
-        """Return the label of the group that holds an age in years, None if none does."""
+        """Return the label of the group that contains an age in years, None if there is none."""
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
@@ -109,7 +113,7 @@ GROUP_RULES: Final = (
     GroupRules(
         profile="clinical",
         version=1,
-        source="our default: the scripts' age groups; what is undefined stays undefined",
+        source="our default: the scripts' age groups; undefined values stay undefined",
         age_groups=_AGES_OF_SCRIPTS,
         menopause_groups=("pre", "post"),
         peri_is="pre",
@@ -123,7 +127,7 @@ GROUP_RULES: Final = (
     GroupRules(
         profile="official-code",
         version=2,
-        source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
+        source="the definitions of the published scripts: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
         age_groups=_AGES_OF_SCRIPTS,
         menopause_groups=("pre", "post", "unknown"),
         peri_is="pre",
@@ -138,7 +142,7 @@ GROUP_RULES: Final = (
     GroupRules(
         profile="paper",
         version=1,
-        source="what the challenge's paper says: arXiv 2603.01250v2, Eq. 1 to 3a",
+        source="the definitions of the challenge's paper: arXiv 2603.01250v2, Eq. 1 to 3a",
         age_groups=_AGES_OF_PAPER,
         menopause_groups=("pre", "post"),
         peri_is=None,
@@ -150,19 +154,19 @@ GROUP_RULES: Final = (
         min_group_size=0,
     ),
 )
-"""The rules of every profile, the default first."""
+"""The rules of all profiles, the default first."""
 
 
 def rules_of(profile: str) -> GroupRules:
-    """Return the rules of the profile of that name.
+    """Return the rules of the profile with a name.
 
     Raises
     ------
     ValueError
-        If there is none; the message lists them.
+        If there is no such profile; the message lists all names.
     """
     for rules in GROUP_RULES:
         if rules.profile == profile:
             return rules
     names = ", ".join(rules.profile for rules in GROUP_RULES)
-    raise ValueError(f"there is no profile named {profile!r}; choose one of {names}")
+    raise ValueError(f"expected one of the profiles {names}, got {profile!r}: choose one of them")

@@ -1,4 +1,4 @@
-"""Cases sorted into groups: by age, menopausal status and breast density, as a profile says."""
+"""Group cases by age, menopausal status and breast density, as a profile defines."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Unassigned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """The groups of one variable over a row of n cases.
+    """The groups of one variable over n cases.
 
-    `labels` names every group, those without a case included. `codes`, (n,) intp, holds each
-    case's index into `labels`, -1 where it is in none; `unassigned` says why.
+    `labels` names every group, including empty ones. `codes`, (n,) intp, holds each case's index
+    into `labels`, or -1 if it is in no group; `unassigned` says why.
     """
 
     variable: str
@@ -43,13 +43,13 @@ class Grouping:
         codes = np.array(self.codes, dtype=np.intp)
         if codes.ndim != 1:
             raise ValueError(
-                f"one code for each case of {self.variable} was expected, got an array of shape "
-                f"{codes.shape}: pass a row of codes"
+                f"expected one code for each case of {self.variable}, got an array of shape "
+                f"{codes.shape}: pass a one-dimensional array"
             )
         if codes.size and not (codes.min() >= UNASSIGNED and codes.max() < len(self.labels)):
             raise ValueError(
-                f"the codes of {self.variable} go from {codes.min()} to {codes.max()}: with "
-                f"{len(self.labels)} groups they must lie from -1 to {len(self.labels) - 1}"
+                f"expected codes of {self.variable} from -1 to {len(self.labels) - 1} for "
+                f"{len(self.labels)} groups, got codes from {codes.min()} to {codes.max()}"
             )
         codes.flags.writeable = False
         object.__setattr__(self, "codes", codes)
@@ -61,13 +61,13 @@ class Grouping:
 
     @property
     def indicator(self) -> NDArray[np.float64]:
-        """1 where a case is in a group, else 0; (n, g) float64."""
+        """1 where a case is in a group, otherwise 0; (n, g) float64."""
         members = self.codes[:, None] == np.arange(len(self.labels))
         return np.asarray(members, dtype=np.float64)
 
 
 def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> tuple[Grouping, ...]:
-    """Return what `group_cases_job` finds."""
+    """Return the groups by age, menopausal status and breast density; see `group_cases_job`."""
     with listening(None):
         return group_cases_job(case_ids, cohort, rules)
 
@@ -78,7 +78,7 @@ def group_cases_job(
     """Return the groups by age, menopausal status and breast density, in this order.
 
     `case_ids` gives the order of the codes. A case without a row in the clinical table is
-    unassigned in every variable, under official-code too: the scripts never see such a case.
+    unassigned in every variable, also under official-code: the scripts never see such a case.
     """
     ages = tuple(group.label for group in rules.age_groups)
     empty = rules.empty_age_groups
@@ -103,7 +103,7 @@ def group_each(
     rule: Callable[[CaseRecord], Found],
     empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
 ) -> Grouping:
-    """Return the groups that `rule` finds for each case's row of the clinical table.
+    """Return the groups that `rule` assigns from each case's row of the clinical table.
 
     `rule` returns one of `labels`, or `Unassigned` with the reason.
     """
@@ -136,7 +136,7 @@ def _age_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
         if label is None:
             return Unassigned(
                 record.case_id,
-                f"age {record.age:g} lies in no age group of the profile {rules.profile}",
+                f"age {record.age:g} is in no age group of the profile {rules.profile}",
             )
         return label
 
@@ -166,7 +166,9 @@ def _density_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
             return Unassigned(record.case_id, "the breast density is missing")
         if density not in rules.density_groups:
             densities = ", ".join(rules.density_groups)
-            return Unassigned(record.case_id, f"breast density {density!r} is none of {densities}")
+            return Unassigned(
+                record.case_id, f"breast density {density!r} is not one of {densities}"
+            )
         return density
 
     return rule

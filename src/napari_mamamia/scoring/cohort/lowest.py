@@ -1,6 +1,7 @@
-"""The lowest ranking score that unusable predictions leave possible, and the values that make it.
+"""Find the lowest ranking score that unusable predictions can lead to.
 
-`lowest_numbers` says how, and why it is exact; `complete_cases` returns the values.
+`lowest_numbers` explains the method and why it is exact; `complete_cases` returns the values that
+give the lowest score.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,17 +23,17 @@ from napari_mamamia.scoring.statistics.performance import (
 
 _ROWS_TIMES_CHOICES: Final = 1 << 17
 _MOST_COMPLETIONS: Final = 256
-"""Ways to leave cases out that are tried; each takes some milliseconds."""
+"""Largest number of tried combinations of left-out cases; each takes some milliseconds."""
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """Where the sums lie that the numbers of one column of values follow from.
+    """The positions of the sums from which the numbers of one column of values are computed.
 
-    `groups` are the columns of each variable, `cells` (c, v) the group of each variable, -1 for
-    none, of cases that are free and in the same groups. `as_scripts` (v,) says of a variable that
-    an empty first group leaves it undefined.
+    `groups` are the columns of each variable. `cells` (c, v) holds the group in each variable, -1
+    for none, of free cases that share all their groups. `as_scripts` (v,) marks variables that an
+    empty first group makes undefined.
     """
 
     groups: tuple[range, ...]
@@ -46,11 +47,11 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
-    """Sums over the cases of b rows (a resample is a row), of one column of values.
+    """Sums over the cases for b rows (one row per resample), of one column of values.
 
-    `total` (b,) and `group` (b, g) are sums of values with all free ones at 0, `n` and `group_n`
-    how many cases they hold, `group_optional` how many of those might be left out; `free` (b, c) is
-    what the free cases of each cell could add, all together.
+    `total` (b,) and `group` (b, g) are sums of values with all free values at 0; `n` and `group_n`
+    are the numbers of cases in them, of which `group_optional` might be left out. `free` (b, c) is
+    the most that the free cases of each cell can add together.
     """
 
     total: NDArray[np.float64]
@@ -73,10 +74,10 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowestNumbers:
-    """How the lowest ranking score of a model follows from sums over its counted cases.
+    """A function from sums over a model's counted cases to its lowest ranking score.
 
-    `parts` (n, k) is what each case adds to the sums, in the order of the cases. `cells` say which
-    free cases (indices) are in the same groups, for Dice and NormHD, in the layouts' order.
+    `parts` (n, k) is what each case adds to the sums, in the order of the cases. `cells` holds the
+    free cases (indices) that share all their groups, for Dice and NormHD, in the layouts' order.
     """
 
     parts: NDArray[np.float64]
@@ -124,7 +125,8 @@ class LowestNumbers:
 class LowestScore:
     """The lowest ranking score of a model at any weight of fairness, and its best performance.
 
-    `sums` (1, k) are those of its counted cases, `worst` these cases with the worst values.
+    `sums` (1, k) are the sums over its counted cases; `worst` holds these cases with the worst
+    values.
     """
 
     lowest: LowestNumbers
@@ -141,7 +143,7 @@ def lowest_score(cases: CountedCases, lowest: LowestNumbers) -> LowestScore:
     """Return the ranking score of counted cases as a function of the weight of fairness."""
     dsc = np.where(cases.free_dsc, 1.0, cases.dsc)
     norm_hd = np.where(cases.free_norm_hd, 0.0, cases.norm_hd)
-    # The numbers' own sums, without the hundreds of thousands of rows that they came from.
+    # Keep the sums only, not the hundreds of thousands of rows behind them.
     sums = lowest.parts.sum(axis=0, keepdims=True)
     best = performance_of(*(_mean_defined(column) for column in (dsc, norm_hd)))
     worst = SegmentationScores(
@@ -158,16 +160,17 @@ def _mean_defined(values: NDArray[np.float64]) -> float:
 
 
 def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> LowestNumbers:
-    """Return how the lowest numbers of a model follow, with groups of the counted cases.
+    """Return how the lowest numbers of a model are computed, with groups of the counted cases.
 
     Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
-    again for x = worst - NormHD, which are chosen apart. A gap is the largest difference of two
+    for x = worst - NormHD, which are chosen independently. A gap is the largest difference of two
     group means, so minus a gap is the smallest of the differences m_q - m_p over ordered pairs of
-    groups. For one pair of each variable the number is linear in the free values, and lowest where
-    each free case has 0 or its highest value by the sign of its own factor. The lowest over all
-    choices of pairs is therefore exactly the lowest over all completions. Cases in the same groups
-    have one factor, so that they are counted together. Where a case might also be left out, each
-    mean takes the choice that lowers the number by itself: a lower bound, no longer the lowest.
+    groups. For one pair of each variable the number is linear in the free values: it is lowest if
+    each free case has 0 or its highest value, depending on the sign of its factor. The lowest value
+    over all choices of pairs is therefore exactly the lowest over all completions. Cases in the
+    same groups have one factor, so they are counted together. If a case might also be left out,
+    each mean takes the choice that lowers the number by itself: a lower bound, no longer the exact
+    minimum.
     """
     free = cases.free_dsc, cases.free_norm_hd
     values = np.nan_to_num(cases.dsc), cases.worst_norm_hd - np.nan_to_num(cases.norm_hd)
@@ -190,7 +193,7 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
         members_of.append(
             tuple(np.flatnonzero(stays)[which.ravel() == cell] for cell in range(len(cells)))
         )
-        # The group's column, so that one number tells variable and group.
+        # The column of the group, so that one number identifies variable and group.
         columns = np.where(cells >= 0, cells + np.array(starts[:-1], dtype=np.intp), -1)
         layouts.append(_Layout(groups, columns, as_scripts))
         fixed = np.where(is_free | ~counts, 0.0, value)
@@ -212,9 +215,9 @@ def complete_cases(
 ) -> tuple[SegmentationScores, tuple[Grouping, ...]]:
     """Return the counted cases with the values that make the ranking score lowest, and the groups.
 
-    Free values are 0 or their highest. An optional case is either left out or wrong (Dice 0, the
-    worst NormHD), since its reference is empty: every number of such cases is tried, up to
-    `_MOST_COMPLETIONS` ways. Where the ranking score is undefined the performance is the lowest.
+    Free values become 0 or their highest value. An optional case is either left out or wrong (Dice
+    0, the worst NormHD), since its reference is empty: every number of such cases is tried, up to
+    `_MOST_COMPLETIONS` combinations. If the ranking score is undefined, performance is minimised.
     """
     lowest, best, best_kept = float("inf"), cases, np.ones(cases.n, dtype=np.bool_)
     for kept in _keep_optional(cases, groupings):
@@ -232,7 +235,7 @@ def complete_cases(
 def _keep_optional(
     cases: CountedCases, groupings: Sequence[Grouping]
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield which cases are kept, (n,): those in the same groups stand for one another."""
+    """Yield which cases are kept, (n,); cases in the same groups are interchangeable."""
     codes = np.stack(
         [np.zeros(cases.n, np.intp), *(grouping.codes for grouping in groupings)], axis=1
     )
@@ -252,7 +255,7 @@ def _keep_optional(
 
 
 def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCases:
-    """Return the kept cases, of which optional ones are wrong."""
+    """Return the kept cases, with optional ones scored as wrong."""
     wrong = cases.optional[kept]
     return replace(
         cases,
@@ -270,9 +273,9 @@ def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCas
 def _fill_free(
     cases: CountedCases, groupings: Sequence[Grouping], weight: float
 ) -> tuple[CountedCases, float]:
-    """Return cases with every free value at what makes the ranking score lowest, and that score.
+    """Return cases with the free values that make the ranking score lowest, and that score.
 
-    The free cases of a cell are 0 together, unless the lowest score is above what it was before.
+    The free cases of a cell become 0 together, unless this raises the lowest score.
     """
     lowest = lowest_numbers(cases, groupings)
     sums = lowest.parts.sum(axis=0, keepdims=True)
@@ -291,7 +294,7 @@ def _fill_free(
             if is_high:
                 in_groups = layout.cells[cell][layout.cells[cell] >= 0]
                 sums[:, [first, *(first + 2 + in_groups)]] += added
-            # NormHD is summed as how far it is from the worst.
+            # NormHD is summed as its distance from the worst value.
             columns[column][members] = high if is_high != (column == 1) else 0.0
         first += 2 + 3 * g + len(cells)
     free = cases.free_dsc & False
@@ -304,8 +307,8 @@ def _fill_free(
 def _lowest_difference(
     sums: _Sums, layout: _Layout, mean: float, variables: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the lowest of ``mean`` x mean - sum of ``variables`` x gap, (b,)."""
-    # A variable that does not count needs no choice.
+    """Return the lowest value of ``mean`` x mean - sum of ``variables`` x gap, (b,)."""
+    # A variable without weight needs no choice of a pair.
     pairs = [
         _ordered_pairs(groups if weight else range(0))
         for groups, weight in zip(layout.groups, variables, strict=True)
@@ -320,7 +323,7 @@ def _lowest_difference(
 
 
 def _ordered_pairs(groups: range) -> NDArray[np.intp]:
-    """Return the ordered pairs of groups (k, 2), and one of none, for a gap that is 0."""
+    """Return the ordered pairs of groups (k, 2), and one empty pair for a gap of 0."""
     return np.array([(-1, -1), *permutations(groups, 2)], dtype=np.intp)
 
 
@@ -331,10 +334,10 @@ def _lowest_of_rows(
     mean: float,
     variables: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Do what `_lowest_difference` does; rows lie last here, so that they are the long axis."""
+    """Do the work of `_lowest_difference` with rows on the last axis, which is the longest."""
     n_rows, n_variables = len(sums.total), len(pairs)
     sure = sums.group_n - sums.group_optional
-    # A group of which every case might be left out has a mean all the same: 0.
+    # A group whose cases might all be left out still has a mean: 0.
     n_high = np.where(sure > 0, sure, sums.group_n)
     high, low = ratio(sums.group, n_high).T, ratio(sums.group, sums.group_n).T
     shares = ratio(np.ones(1), n_high).T, ratio(np.ones(1), sums.group_n).T
@@ -382,7 +385,7 @@ def _find_undefined(
 def _find_factor(
     pair: NDArray[np.intp], group: int, shares: tuple[NDArray[np.float64], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Return what a group's free case changes by, (k, b), as each pair is the one far apart."""
+    """Return the factor (k, b) of a free case of a group, for each pair of groups with the gap."""
     up, down = (np.nan_to_num(share[group]) for share in shares)
     factor: NDArray[np.float64] = down * (pair[:, 1:] == group) - up * (pair[:, :1] == group)
     return factor

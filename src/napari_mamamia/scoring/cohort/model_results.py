@@ -1,4 +1,4 @@
-"""Everything about one model in one step: numbers, intervals, tests and strata."""
+"""Compute all numbers of one model in one step: scores, intervals, tests and strata."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -89,17 +89,18 @@ _BOUNDS: Final = {
     "mean_norm_hd": (0.0, np.inf),
     "performance": (-np.inf, 1.0),
 }
-"""What a resampled number can be; those of groups have percentiles alone, which lie inside."""
+"""The possible range of resampled numbers; group numbers only have percentiles, which stay inside.
+"""
 
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseSizes:
-    """What strata are made of that no clinical table has, each in the order of the scores' cases.
+    """Sizes and tags for the strata that no clinical table has, in the order of the scores' cases.
 
-    Reference volumes (n,) in mm3 and longest diameters (n,) in mm, nan where unknown; the tags that
-    readers gave each case.
+    Reference volumes (n,) in mm3 and longest diameters (n,) in mm, nan where unknown, and the tags
+    that readers gave each case.
     """
 
     volumes_mm3: NDArray[np.float64]
@@ -121,17 +122,17 @@ def segmentation_result(
     Parameters
     ----------
     scores
-        The cases to count; leave out those where both numbers are undefined, so that group sizes
-        and resamples hold scored cases only.
+        The cases to count. Leave out cases with both numbers undefined, so that group sizes
+        and resamples hold only scored cases.
     cohort
-        The clinical table, its ids spelled as those of `scores`; None leaves fairness undefined.
+        The clinical table, its ids spelled as in `scores`; None leaves fairness undefined.
     rules, resampling
         The profile's rules; the number of resamples and the seed.
     sizes
-        What is known of each case besides its scores, for the strata by size and by tag.
+        Sizes and tags of each case, for the strata by size and by tag.
     counted
-        The cases that count, with those that have no usable prediction; None counts those of
-        `scores`. Performance, fairness, ranking score and their intervals are of these.
+        The cases that count, including those without a usable prediction; None counts the cases of
+        `scores`. Performance, fairness, ranking score and their intervals are computed from these.
     minimum_group
         Groups with fewer cases are left out of intervals of gaps and of tests; the score stays.
     """
@@ -197,7 +198,7 @@ def _rank_cases(
     cohort: Cohort | None,
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers that a model is ranked by: the measured ones where nothing is unusable."""
+    """Return the numbers that a model is ranked by; the measured ones if all cases are usable."""
     ids, weight = scores.case_ids, measured.weight_of_fairness
     if not counted.unusable and counted.case_ids == ids:
         job = partial(bootstrap_segmentation, scores, groupings, weight)
@@ -208,7 +209,7 @@ def _rank_cases(
         if cohort is not None and counted.n:
             own_groupings = group_cases_job(counted.case_ids, cohort, rules)
     if counted.n and cohort is not None and not groupings:
-        # No case was scored, so the variables have no measured groups to put the values in.
+        # No case was scored, so no variable has measured groups.
         empty = SegmentationScores((), np.zeros(0), np.zeros(0))
         nobody = group_cases_job((), cohort, rules)
         measured = score_groups(empty, nobody, rules)
@@ -224,7 +225,7 @@ def response_result(
 ) -> ResponseResult:
     """Return the numbers of a response model, its intervals and tests.
 
-    Where the challenge refuses the predictions, only AUC and average precision have intervals.
+    If the challenge refuses the predictions, only AUC and average precision have intervals.
     """
     ids = predictions.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
@@ -255,7 +256,7 @@ def response_result(
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
-    """Return the intervals of each number, in turn: of a gap between groups percentiles alone."""
+    """Return the intervals of each number in turn; gaps between groups have percentiles only."""
     intervals = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
@@ -266,12 +267,12 @@ def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
 
 
 def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
-    """Return a model with the variants of its ranking score that were asked for.
+    """Return a model with the requested variants of its ranking score.
 
     Raises
     ------
     ValueError
-        If a baseline is asked for that is another model.
+        If the requested baseline is another model.
     """
     result = model.segmentation or model.response
     if not choice.names or result is None:
@@ -284,20 +285,20 @@ def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
 def compare_results(
     models: Sequence[ModelScores], choice: CompositeChoice = NO_COMPOSITES
 ) -> ModelComparison:
-    """Return the ranks, paired tests and weight sweep of segmentation models of one profile.
+    """Return the ranks, paired tests and weight sweep of segmentation models under one profile.
 
     `choice` names a baseline and variants of the ranking score.
 
     Raises
     ------
     ValueError
-        If there is no model, or one was not scored on segmentation or under another profile, or
+        If there is no model, one was not scored on segmentation or under another profile, or
         no model has the baseline's name.
     """
     results = [model.segmentation for model in models if model.segmentation]
     if not results or len(results) < len(models) or len({model.profile for model in models}) > 1:
         names = ", ".join(f"{model.name} ({model.profile})" for model in models) or "none"
-        raise ValueError(f"one or more models scored under one profile were expected, got {names}")
+        raise ValueError(f"expected one or more models scored under one profile, got {names}")
     named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
         ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest)
@@ -326,7 +327,7 @@ def compare_results(
 def _test_against_baseline(
     named: Sequence[NamedScores], baseline: str
 ) -> tuple[PairedComparison, ...]:
-    """Return the paired tests of every other model minus the baseline, () without one."""
+    """Return the paired tests of every other model minus the baseline, () without a baseline."""
     if not baseline:
         return ()
     baseline_scores = next((scores for scores in named if scores.name == baseline), None)
@@ -343,8 +344,8 @@ def _test_against_baseline(
 def _scored_model(model: ModelScores) -> ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
-    Each is the lowest that cases without a usable prediction leave possible, by itself: a gate, or
-    another weight of fairness, must not open by damaged cases.
+    Each is the lowest value that cases without a usable prediction can lead to: damaged cases must
+    not open a gate or gain from another weight of fairness.
     """
     lowest = None
     if model.segmentation is not None:
@@ -366,7 +367,7 @@ def _scored_model(model: ModelScores) -> ScoredModel:
 
 
 def _bar_ranks(models: Sequence[ModelScores]) -> str:
-    """Return why nobody has a rank, "" where all have a value or a rule for the same cases."""
+    """Return why no model has a rank, "" if all have a value or a rule for the same cases."""
     parts = [
         {row.case_id for row in model.rows if row.status not in WITHOUT_REFERENCE}
         for model in models
@@ -380,7 +381,7 @@ def _bar_ranks(models: Sequence[ModelScores]) -> str:
     if lacking:
         return (
             f"no ranks: the models do not have a value or a rule for the same {len(everybody)} "
-            f"cases ({', '.join(lacking)}): score them with one list of cases"
+            f"cases ({', '.join(lacking)}); score them with one list of cases"
         )
     left_out = [m.name for m in models if m.segmentation and m.segmentation.counted.left_out]
     if left_out:
@@ -425,15 +426,17 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
         return ()
     sizes = ", ".join(f"{m.name} {len(s)}" for m, s in zip(models, scored, strict=True))
     return (
-        f"the models were scored on different cases ({sizes}; {len(common)} in common): each "
-        "model's own numbers are over its own cases, the paired tests over those of both",
+        (
+            f"the models were scored on different cases ({sizes}; {len(common)} in common): each "
+            "model's numbers are over its own cases, the paired tests over the common cases"
+        ),
     )
 
 
 def _build_strata(
     ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
 ) -> list[Grouping]:
-    """Return the groups by size, tag and each column that makes groups of two or more."""
+    """Return the groups by size, tag and each clinical column with two groups or more."""
     groupings = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
         return groupings

@@ -1,4 +1,4 @@
-"""Permutation tests of disparities: whether random groups of cases lie as far apart."""
+"""Permutation tests of disparities: whether random groups of cases differ as much."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,20 +21,20 @@ N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 
 _ROUNDING: Final = 1e-12
-"""A permuted disparity that is smaller by less still reaches the observed one."""
+"""Tolerance for rounding: a permuted disparity lower by less still reaches the observed one."""
 
 Gaps = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""From sums over groups (b, g, k) to disparities (b, m)."""
+"""Maps sums over groups (b, g, k) to disparities (b, m)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """One disparity, its p-value, and what random groups of the same sizes give.
+    """One disparity, its p-value, and the disparities of random groups of the same sizes.
 
-    `p_value` is (1 + how many permutations reach the disparity)/(1 + `n_permutations`), never 0.
-    It is nan with the `reason` where the disparity is, or there is one group only. `p_holm` is
-    corrected by Holm for the `n_corrected` tests of its kind over all variables: those of single
-    metrics or rates together, those of their mean or sum together.
+    `p_value` is (1 + number of permutations that reach the disparity)/(1 + `n_permutations`), never
+    0. It is nan, with the `reason`, if the disparity is undefined or there is only one group.
+    `p_holm` is corrected by Holm for the `n_corrected` tests of its family over all variables:
+    single metrics or rates form one family, their means or sums another.
     """
 
     variable: str
@@ -56,8 +56,8 @@ def permute_segmentation_groups(
 ) -> tuple[PermutationTest, ...]:
     """Return the tests of each variable's DSC, NormHD and mean disparity.
 
-    The cases that have a group of the variable exchange their groups at random, so that its groups
-    keep their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
+    The cases with a group of the variable exchange their groups at random, so that the groups keep
+    their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
     """
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
     columns = np.stack(
@@ -84,7 +84,7 @@ def permute_odds_groups(
 ) -> tuple[PermutationTest, ...]:
     """Return the tests of each variable's TPR, FPR and equalised-odds disparity.
 
-    Cases exchange their groups together with label and prediction, as in
+    Cases exchange their groups, keeping label and prediction together, as in
     `permute_segmentation_groups`.
     """
 
@@ -106,12 +106,11 @@ def _test_groupings(
     seed: int,
 ) -> tuple[PermutationTest, ...]:
     if n_permutations < 1:
-        raise ValueError(f"at least one permutation is needed, got {n_permutations}")
+        raise ValueError(f"expected at least one permutation, got {n_permutations}")
     tests = []
     for grouping in groupings:
         codes = grouping.codes[grouping.codes >= 0]
-        # In order of groups, each of which is a stretch then: shuffled cases have exchanged their
-        # groups.
+        # The cases are sorted by group, so that shuffling them exchanges their groups.
         rows = columns[grouping.codes >= 0][np.argsort(codes, kind="stable")]
         sizes = grouping.sizes[grouping.sizes > 0]
         starts = np.cumsum(sizes) - sizes
@@ -134,7 +133,7 @@ def _test_groupings(
 
 
 def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[PermutationTest, ...]:
-    """Return the tests with Holm's correction, those of the `joint` measure by themselves."""
+    """Return the tests with Holm's correction; the `joint` measure is a family of its own."""
     corrected = list(tests)
     for is_joint in (False, True):
         places = [index for index, test in enumerate(tests) if (test.measure == joint) == is_joint]
@@ -148,9 +147,9 @@ def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[Permut
 def _sum_permuted(
     rows: NDArray[np.float64], starts: NDArray[np.intp], n_permutations: int, seed: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield sums over stretches of rows (n, k) in random orders, in blocks (b, g, k).
+    """Yield sums over contiguous groups of rows (n, k) in random orders, in blocks (b, g, k).
 
-    Column by column: a whole row taken from a random place costs four times as much.
+    Columns are processed one by one: taking whole rows in random order costs four times as much.
     """
     rng = np.random.default_rng(seed)
     columns = np.ascontiguousarray(rows.T)
@@ -181,5 +180,5 @@ def _test_disparity(
 
 
 def _make_undefined_test(grouping: Grouping, measure: str, n_groups: int) -> PermutationTest:
-    reason = f"{n_groups} group of {grouping.variable} has cases: a disparity needs two"
+    reason = f"{n_groups} group of {grouping.variable} has cases, but a disparity needs two"
     return PermutationTest(grouping.variable, measure, np.nan, np.nan, np.nan, 0, reason)

@@ -1,8 +1,8 @@
-"""What a submission is worth: cases without a usable prediction, and the lowest ranked numbers.
+"""Value cases without a usable prediction, and find the lowest numbers for ranking.
 
-Every case that is *free* takes those values between worst and best that make the ranking score
-lowest (`scoring.cohort.lowest.complete_cases`); performance and fairness are of these same values.
-So nobody gains by damaging, dropping or moving cases, composites with fairness included.
+Every *free* case gets the value between worst and best that makes the ranking score lowest
+(`scoring.cohort.lowest.complete_cases`); performance and fairness are computed from the same
+values. So nobody gains by damaging, dropping or moving cases, also under composites with fairness.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.profiles import Profile, UnusableReason
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
@@ -34,12 +35,12 @@ _REASONS: Final = MappingProxyType(
 )
 
 WITHOUT_REFERENCE: Final = (ScoreStatus.REFERENCE_MISSING, ScoreStatus.REFERENCE_UNREADABLE)
-"""Cases that count for nobody: no model can be scored on them."""
+"""Statuses of cases that count for no model, since no model can be scored on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableCase:
-    """A case that has no usable prediction, why, and what it is worth."""
+    """A case without a usable prediction, the reason, and the rule for its value."""
 
     case_id: str
     reason: UnusableReason
@@ -48,13 +49,13 @@ class UnusableCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedCases:
-    """Every case that counts, in the order of ids, with a usable prediction or without.
+    """All cases that count, in the order of ids, with or without a usable prediction.
 
-    `dsc` and `norm_hd` (n,) are the values as they stand, nan where a case has none; a case that is
-    free in one of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
-    `optional` ones among them might also be left out of the means: their reference is empty, and
-    the profile leaves two empty masks undefined. `unusable` lists who has no usable prediction;
-    `left_out` are those of them that do not count. `rejected` says why the submission has no ranked
+    `dsc` and `norm_hd` (n,) are the measured values, nan where a case has none. A case that is free
+    in one of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
+    `optional` cases might also be left out of the means: their reference is empty, and the profile
+    leaves two empty masks undefined. `unusable` lists the cases without a usable prediction, and
+    `left_out` those of them that do not count. `rejected` says why the submission has no ranked
     number, "" if it has.
     """
 
@@ -71,43 +72,43 @@ class CountedCases:
 
     @property
     def n(self) -> int:
-        """How many cases count."""
+        """The number of cases that count."""
         return len(self.case_ids)
 
     @property
     def has_free(self) -> bool:
-        """Whether a ranked number is a bound and not a value."""
+        """Whether a ranked number is a bound instead of a value."""
         return bool(self.free_dsc.any() or self.free_norm_hd.any())
 
     @property
     def n_by_reason(self) -> dict[UnusableReason, int]:
-        """How many cases are unusable for each reason that there is."""
+        """The number of unusable cases for each reason."""
         return dict(Counter(case.reason for case in self.unusable))
 
 
 def is_unusable(status: ScoreStatus) -> bool:
-    """Whether a case of this status has no usable prediction."""
+    """Return whether a case of this status has no usable prediction."""
     return status in _REASONS
 
 
 def unusable_reason(row: CaseScore) -> UnusableReason | None:
-    """Return why a case has no usable prediction, None where it has one."""
+    """Return why a case has no usable prediction, None if it has one."""
     return _REASONS.get(row.status)
 
 
 def count_cases(
     rows: Sequence[CaseScore], profile: Profile, rule: UnusableRule | None = None
 ) -> CountedCases:
-    """Return the cases that count, of scored rows; `rule` takes the place of the profile's.
+    """Return the cases that count, from scored rows; `rule` replaces the profile's rules.
 
-    An empty prediction that the profile defines is a case like any other. Cases without a reference
-    are passed over, and those that are undefined by the profile (both masks empty). A row that is
-    ok and lacks a number is one without a finite number.
+    An empty prediction with a value under the profile counts like any other case. Cases without a
+    reference are skipped, and so are cases that the profile leaves undefined (both masks empty). An
+    ok row without a number counts as not finite.
 
     Raises
     ------
     ValueError
-        If `rule` asks for a worst value, which `profile` does not have.
+        If `rule` needs a worst value, which `profile` does not have.
     """
     require_rule(profile, rule)
     cases: list[tuple[CaseScore, float, float, bool]] = []
@@ -128,7 +129,7 @@ def count_cases(
 
 
 def _find_reason(row: CaseScore, has_distances: bool) -> UnusableReason | None:
-    """Return why a row is unusable; one that is ok and lacks a number has none that is finite."""
+    """Return why a row is unusable; an ok row without a number counts as not finite."""
     lacks = np.isnan(row.dsc) or (has_distances and np.isnan(row.norm_hd))
     if row.status is ScoreStatus.OK and lacks:
         return UnusableReason.NOT_FINITE
@@ -136,20 +137,20 @@ def _find_reason(row: CaseScore, has_distances: bool) -> UnusableReason | None:
 
 
 def _is_counted(row: CaseScore) -> bool:
-    """Whether a row counts: it has a reference, and a number that the profile defines."""
+    """Return whether a row counts: it has a reference, and a number that the profile defines."""
     has_number = not (np.isnan(row.dsc) and np.isnan(row.norm_hd))
     return has_number and row.status not in WITHOUT_REFERENCE
 
 
 def every_case(scores: SegmentationScores) -> CountedCases:
-    """Return scored cases as those that count, none of which is unusable."""
+    """Return scored cases as the cases that count, none of them unusable."""
     nobody = np.zeros(len(scores.case_ids), dtype=np.bool_)
     columns = scores.dsc, scores.norm_hd
     return CountedCases(scores.case_ids, *columns, nobody, nobody, nobody)
 
 
 def _has_distances(rows: Sequence[CaseScore]) -> bool:
-    """Whether rows have NormHD at all: Dice alone is enough for what Dice needs."""
+    """Return whether any row has NormHD: some numbers need Dice only."""
     scored = [row.norm_hd for row in rows if not np.isnan(row.dsc)]
     return not scored or not all(np.isnan(value) for value in scored)
 
@@ -164,7 +165,7 @@ def _collect_cases(
     dsc = np.array([value for _, value, _, _ in cases], dtype=np.float64)
     norm_hd = np.array([value for _, _, value, _ in cases], dtype=np.float64)
     no_tumour = np.array([row.volume_reference_mm3 == 0 for row, *_ in cases], dtype=np.bool_)
-    # A row with one number is free in the other one alone.
+    # A row with only one of the numbers is free in the other.
     is_row = np.array([row.status is ScoreStatus.OK for row, *_ in cases], dtype=np.bool_)
     return CountedCases(
         tuple(row.case_id for row, *_ in cases),
@@ -195,8 +196,11 @@ SAID: Final = MappingProxyType(
 
 _WORTH: Final = MappingProxyType(
     {
-        UnusableRule.LEAST_FAVOURABLE: "count as least favourable: they take the values that make "
-        "the ranking score lowest, and performance and fairness are of these values",
+        UnusableRule.LEAST_FAVOURABLE: (
+            "count as least favourable: they get the values that make "
+            "the ranking score lowest, and performance and fairness "
+            "are computed from these values"
+        ),
         UnusableRule.WORST_SCORE: "count with the worst score",
         UnusableRule.LEAVE_OUT: "are left out",
         UnusableRule.REJECT: "reject the submission",
@@ -205,13 +209,13 @@ _WORTH: Final = MappingProxyType(
 
 
 def not_for_ranking(cases: CountedCases) -> str:
-    """Return the sentence that stands first where cases are left out, "" where none is."""
+    """Return a sentence for the top of a report if cases are left out, "" if none is."""
     n = len(cases.left_out)
     return f"NOT FOR RANKING: {n} of {cases.n + n} cases are left out" if n else ""
 
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
-    """Return plain sentences on the cases without a usable prediction and what they are worth."""
+    """Return plain sentences on the cases without a usable prediction and how they count."""
     if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
         return (cases.rejected,)
     lines = []
@@ -221,18 +225,20 @@ def counted_lines(cases: CountedCases) -> tuple[str, ...]:
             listed = ", ".join(f"{n} {SAID[reason]}" for reason, n in reasons.items())
             n_of_rule = sum(reasons.values())
             lines.append(
-                f"{n_of_rule} case(s) without a usable prediction ({listed}) {_WORTH[rule]}"
+                f"{count_of(n_of_rule, 'case')} without a usable prediction ({listed}) "
+                f"{_WORTH[rule]}"
             )
     return (*lines, *((cases.rejected,) if cases.rejected else ()))
 
 
 def require_rule(profile: Profile, rule: UnusableRule | None) -> None:
-    """Raise ValueError where a rule for unusable cases cannot hold under a profile."""
+    """Raise ValueError if a rule for unusable cases is impossible under a profile."""
     asks_for_worst = rule in (UnusableRule.LEAST_FAVOURABLE, UnusableRule.WORST_SCORE)
     if asks_for_worst and profile.norm_hd_limit is None:
         raise ValueError(
-            f"the profile {profile.name} does not cut NormHD, so that a case without a prediction "
-            f"has no worst value, got the rule {rule}: take reject or leave-out, or another profile"
+            f"expected the rule reject or leave-out under the profile {profile.name}, which does "
+            f"not clip NormHD and so has no worst value, got {rule}: choose one of these rules, "
+            "or another profile"
         )
 
 
@@ -243,14 +249,15 @@ def _explain_rejection(
     if rejected := [case for case in unusable if case.rule is UnusableRule.REJECT]:
         named = ", ".join(f"{case.case_id} {SAID[case.reason]}" for case in rejected)
         return (
-            f"rejected by the rule of the profile {profile.name}: {len(rejected)} case(s) without "
-            f"a usable prediction ({named})"
+            f"rejected by the rule of the profile {profile.name}: "
+            f"{count_of(len(rejected), 'case')} without a usable prediction ({named})"
         )
     counted = [case for case in unusable if case.rule is not UnusableRule.LEAVE_OUT]
     above = bool((norm_hd > profile.worst_norm_hd).any())
     if counted and above and profile.norm_hd_limit is not None:
         return (
             f"rejected: a NormHD lies above {profile.worst_norm_hd:g}, the worst of the profile "
-            f"{profile.name}, so that {len(counted)} case(s) without a value have no worst value"
+            f"{profile.name}, so {count_of(len(counted), 'case')} without a value cannot get a "
+            "worst value"
         )
     return ""

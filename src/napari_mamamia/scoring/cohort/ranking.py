@@ -1,4 +1,4 @@
-"""Ranking models: the ranking score, its variants, and the ranks as fairness weighs more."""
+"""Rank models: the ranking score, its variants, and ranks over the weight of fairness."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from napari_mamamia.scoring.cohort.lowest import LowestScore
 
 DEFAULT_WEIGHT: Final = 0.5
-"""Weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
+"""Default weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
 
 _ALIKE: Final = 10
-"""Scores that agree to so many decimals share a rank: they differ by rounding only."""
+"""Scores that agree to this many decimals share a rank: they only differ by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """What a model is ranked by.
+    """The numbers that a model is ranked by.
 
-    `performance_low` is the lower end of the performance's interval, nan where none was made.
-    `lowest` stands for both numbers where they are the lowest that cases without a usable
-    prediction leave possible: the lowest ranking score is above that of both lowest parts.
+    `performance_low` is the lower end of the performance's interval, nan without an interval.
+    `lowest` replaces both numbers if cases without a usable prediction make them bounds: the lowest
+    ranking score is higher than the score of the two lowest numbers.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ModelScore:
 
 
 class Composite(Protocol):
-    """A way to make one score of performance and fairness."""
+    """A combination of performance and fairness into one score."""
 
     name: ClassVar[str]
 
@@ -50,10 +50,10 @@ class Composite(Protocol):
 
 
 def ranking_score(performance: Any, fairness: Any, weight: float = DEFAULT_WEIGHT) -> Any:
-    """Return (1 - weight) performance + weight fairness, of floats or arrays of one shape.
+    """Return (1 - weight) performance + weight fairness, for floats or arrays of one shape.
 
     `weight` is the weight of fairness. At 0 the result is the performance alone and at 1 the
-    fairness alone, even where the other one is nan. Source: arXiv 2603.01250v2, Eq. 1.
+    fairness alone, even if the other one is nan. Source: arXiv 2603.01250v2, Eq. 1.
 
     Examples
     --------
@@ -78,19 +78,20 @@ class WeightedMean:
 
 
 class Evidence(StrEnum):
-    """Which number of a model must lie above the threshold of a gate."""
+    """Which number of a model must exceed the threshold of a gate."""
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"
-    """The lower end of the interval of its performance: it is better beyond chance."""
+    """The lower end of the interval of its performance: better than the threshold beyond chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """Performance-gated: fairness counts only where `evidence` lies above `threshold`, else 0.
+    """Gated by performance: fairness counts only if `evidence` lies above `threshold`, else 0.
 
     The threshold is a chosen performance, chance (0.5 for balanced accuracy), or the upper end of
-    the baseline's interval. The paper asks for such a score without a formula; this one is ours.
+    the baseline's interval. The paper proposes such a score without a formula; this formula is
+    ours.
     """
 
     name: ClassVar[str] = "performance-gated"
@@ -103,9 +104,9 @@ class Gated:
         return (model.performance_low if by_interval else model.performance) > self.threshold
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return `ranking_score`, with fairness 0 where the gate is closed.
+        """Return `ranking_score`, with fairness 0 if the gate is closed.
 
-        A fairness below 0 counts behind a closed gate too: to close it is never worth more.
+        A negative fairness counts even if the gate is closed, so that closing the gate never pays.
         """
         if self.is_open(model):
             return model.ranking_score(weight)
@@ -118,8 +119,8 @@ class Gated:
 class Adaptive:
     """Adaptive weighting: the weight of fairness grows with the performance.
 
-    It is 0 up to performance `start`, the full weight from `full` on, and linear between. The
-    paper asks for such a score without a formula; this one is ours.
+    The weight is 0 up to performance `start`, the full weight from `full` on, and linear between.
+    The paper proposes such a score without a formula; this formula is ours.
     """
 
     name: ClassVar[str] = "adaptive weighting"
@@ -129,22 +130,22 @@ class Adaptive:
     def __post_init__(self) -> None:
         if not self.start < self.full:
             raise ValueError(
-                f"adaptive weighting rises from start to full, got start {self.start:g} and full "
-                f"{self.full:g}: choose start below full"
+                f"expected start below full for adaptive weighting, got start {self.start:g} and "
+                f"full {self.full:g}"
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
-        """Return the weight that fairness has for this model; nan if its performance is nan."""
+        """Return the weight of fairness for this model; nan if its performance is nan."""
         share = (model.performance - self.start) / (self.full - self.start)
         return weight * float(np.clip(share, 0, 1))
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return `ranking_score` at the model's own weight.
+        """Return `ranking_score` with the weight for this model.
 
-        A better performance can make a poor fairness count for more. So a model with cases without
-        a usable prediction has the lowest score of all performances that they leave possible. The
-        score is linear up to `start` and from `full` on and concave between: it is lowest at an
-        end or at one of the two.
+        A better performance can make a poor fairness count more. So a model with cases without a
+        usable prediction gets the lowest score over all performances that they allow. The score is
+        linear up to `start` and from `full` on, and concave between: it is lowest at an end of the
+        range or at one of these two points.
         """
         _check_weight(weight)
         if np.isnan(model.performance):
@@ -165,8 +166,8 @@ class Adaptive:
 class Sweep:
     """Scores and ranks of m models at k weights of fairness.
 
-    `scores` and `ranks` are (m, k) float64, the models in the order of `names`; the first and the
-    last weight are labelled by `ends`.
+    `scores` and `ranks` are (m, k) float64, with the models in the order of `names`; `ends` labels
+    the first and the last weight.
     """
 
     composite: str
@@ -182,10 +183,10 @@ def sweep_weights(
 ) -> Sweep:
     """Return how models rank as the weight of fairness goes from 0 to 1 in equal steps.
 
-    Without a `composite` it is the challenge's weighted mean. An undefined score has rank nan.
+    Without a `composite` the challenge's weighted mean is used. An undefined score has rank nan.
     """
     if n_weights < 2:
-        raise ValueError(f"a sweep has both ends, so 2 weights or more; got {n_weights}")
+        raise ValueError(f"expected 2 weights or more for a sweep, got {n_weights}")
     composite = composite or WeightedMean()
     weights = np.linspace(0, 1, n_weights)
     scores = np.array(
@@ -216,4 +217,4 @@ def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _check_weight(weight: float) -> None:
     if not 0 <= weight <= 1:
-        raise ValueError(f"the weight of fairness lies from 0 to 1, got {weight:g}")
+        raise ValueError(f"expected a weight of fairness from 0 to 1, got {weight:g}")

@@ -1,4 +1,4 @@
-"""Everything about one response (pCR) model over a cohort: performance, fairness, intervals."""
+"""All numbers of one response (pCR) model over a cohort: performance, fairness, intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 @dataclass(frozen=True, slots=True)
 class ResponseCohort:
-    """One model's numbers under one profile.
+    """One response model's numbers under one profile.
 
-    `without_label` lists the cases whose pCR is not known. `refused` says why the challenge would
-    not take the predictions ("" if it would); balanced accuracy, fairness and ranking score are
-    nan then. `reason` says why `ranking_score` is nan, `notes` what is unusual.
+    `without_label` lists the cases with unknown pCR. `refused` says why the challenge would refuse
+    the predictions ("" if it would not); balanced accuracy, fairness and ranking score are then
+    nan. `reason` says why `ranking_score` is nan, `notes` hold what is unusual.
     """
 
     profile: str
@@ -59,9 +59,9 @@ def score_response(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> ResponseCohort:
-    """Return the cohort's numbers of a model.
+    """Return the cohort's numbers of a response model.
 
-    `weight_of_fairness` None takes the profile's.
+    `weight_of_fairness` None uses the profile's weight.
     """
     label = scored_labels(predictions, rules)
     refused = "" if rules.scores_constant else predictions.constant
@@ -101,12 +101,11 @@ def bootstrap_response(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return resampled values of the scored numbers of a model.
+    """Return the bootstrap of the scored numbers of a response model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
-    fairness, ranking_score, and disparity_tpr_VARIABLE, disparity_fpr_VARIABLE; only the first
-    where there are no groupings. A resample may hold constant predictions; it is scored all the
-    same.
+    fairness, ranking_score, and disparity_tpr_VARIABLE, disparity_fpr_VARIABLE; without groupings
+    only the first. A resample with constant predictions is scored like any other.
     """
     names = ["balanced_accuracy"]
     if groupings:
@@ -125,7 +124,7 @@ def bootstrap_response(
 def _collect_parts(
     predictions: ResponsePredictions, groupings: Sequence[Grouping], rules: GroupRules
 ) -> NDArray[np.float64]:
-    """Return what each case adds to the outcome counts of all and each group, (n, 4 (1 + G))."""
+    """Return each case's contribution to the counts overall and per group, (n, 4 (1 + G))."""
     everybody = outcomes(scored_labels(predictions, rules), predictions.predicted)
     counts = outcomes(predictions.label, predictions.predicted)
     in_groups = [
@@ -182,7 +181,9 @@ def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) ->
     text = f"pcr is unknown for {n_missing} of {len(predictions.case_ids)} cases"
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return (
-            f"{text}: non-responders in balanced accuracy, as in the published script, and left "
-            "out of the groups, where the script stops",
+            (
+                f"{text}: they count as non-responders in balanced accuracy, as in the published "
+                "script, and are left out of the groups, where the script stops"
+            ),
         )
     return (f"{text}: left out",)

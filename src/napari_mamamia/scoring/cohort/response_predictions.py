@@ -1,4 +1,4 @@
-"""What a response (pCR) model predicts for each case, and what is known of the case."""
+"""Predictions of a response (pCR) model for each case, with the known labels."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from napari_mamamia.core.cohort import Cohort
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponsePredictions:
-    """What a model predicts for n cases, and what is known of them.
+    """Predictions of a model for n cases, with the known labels.
 
-    `label` (n,) float64: 1 for pathologic complete response, 0 for none, nan where not known.
-    `predicted` (n,) float64, 0 or 1. `score` (n,) float64: the model's probability of response,
-    0 to 1, nan where it gave none.
+    `label` (n,) float64: 1 for pathologic complete response, 0 for none, nan if unknown.
+    `predicted` (n,) float64, 0 or 1. `score` (n,) float64: the model's probability of response, 0
+    to 1, nan if missing.
     """
 
     case_ids: tuple[str, ...]
@@ -32,11 +32,11 @@ class ResponsePredictions:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"one prediction for each case was expected, got case {twice} twice")
+            raise ValueError(f"expected one prediction for each case, got case {twice} twice")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]], cohort: Cohort) -> "ResponsePredictions":
-        """Return the predictions of rows of case id, pcr (0 or 1) and score, with their labels."""
+        """Return predictions from rows of case id, pcr (0 or 1), score; labels from `cohort`."""
         rows = tuple(rows)
         records = cohort.by_id()
         responses = [records[row[0]].pcr if row[0] in records else None for row in rows]
@@ -46,7 +46,7 @@ class ResponsePredictions:
 
     @property
     def constant(self) -> str:
-        """Say that all predictions are the same, "" if they are not or there are none."""
+        """A sentence if all predictions are the same, otherwise or without predictions ""."""
         values = np.unique(self.predicted)
         if values.size != 1:
             return ""
@@ -59,7 +59,7 @@ class ResponsePredictions:
 def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) -> None:
     if column.shape != (len(case_ids),):
         raise ValueError(
-            f"{len(case_ids)} cases need as many values of {name}, got an array of shape "
+            f"expected {len(case_ids)} values of {name}, one for each case, got an array of shape "
             f"{column.shape}"
         )
     if name == "score":
@@ -71,6 +71,6 @@ def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) ->
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"{name} must be {expected}, got {column[place]:g} for case {case_ids[place]}: "
+            f"expected {name} to be {expected}, got {column[place]:g} for case {case_ids[place]}: "
             "correct the table"
         )

@@ -1,4 +1,4 @@
-"""What a scoring run found: the records that tables, summaries and reports are made from."""
+"""Records of scoring results, from which tables, summaries and reports are made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Number of bootstrap resamples (0: no intervals) and the seed of everything random."""
+    """Number of bootstrap resamples (0: no intervals) and the seed of all random draws."""
 
     n_resamples: int = N_RESAMPLES
     seed: int = SEED
@@ -35,17 +35,17 @@ class Resampling:
     def __post_init__(self) -> None:
         if self.n_resamples < 0 or self.seed < 0:
             raise ValueError(
-                "the number of resamples and the seed are 0 or above, got "
-                f"{self.n_resamples} and {self.seed}"
+                f"expected a number of resamples and a seed of 0 or above, got {self.n_resamples} "
+                f"and {self.seed}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ClinicalTable:
-    """Which clinical table was used: file name, readable rows, rows refused, cases found in it.
+    """The clinical table used: file name, readable rows, refused rows, cases found in it.
 
-    `coverage` counts the rows that have a value, by field; `notes` say what was taken for granted
-    at reading it.
+    `coverage` counts the rows with a value by field; `notes` list the assumptions made while
+    reading it.
     """
 
     name: str
@@ -57,15 +57,15 @@ class ClinicalTable:
 
     @property
     def coverage_text(self) -> str:
-        """What is known of how many rows, in one line."""
+        """The number of rows with a value in each field, in one line."""
         return coverage_text(self.n_rows, self.coverage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Groups of a variable that are reported beside the scored ones, never scored.
+    """Groups of a variable that are reported next to the scored groups, but never scored.
 
-    `grouping` says which case is in which group, in the order of the scores' cases.
+    `grouping` assigns the cases to groups, in the order of the scores' cases.
     """
 
     grouping: Grouping
@@ -73,7 +73,7 @@ class Stratum:
 
     @property
     def variable(self) -> str:
-        """The variable."""
+        """The variable of the groups."""
         return self.grouping.variable
 
     @property
@@ -84,18 +84,18 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class SegmentationResult:
-    """Task 1 of one model.
+    """Results of one segmentation model (Task 1).
 
-    `scores` are the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
+    `scores` holds the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
     breast density; none without a clinical table) have codes in the same order. `intervals` holds
-    the percentile, basic and BCa interval of each number of `bootstrap_segmentation`, in turn; of
-    those that gaps between groups enter the percentiles alone, which are a resampling range and no
-    confidence interval. Those have their intervals in `uncertainty`.
+    the percentile, basic and BCa interval of each number of `bootstrap_segmentation` in turn;
+    numbers that contain gaps between groups have percentiles only, which are a resampling range and
+    not a confidence interval. Their confidence intervals are in `uncertainty`.
 
-    `cohort` holds the numbers that models are ranked by, of the cases that count (`counted`); where
-    some of those have no usable prediction, `measured` holds those of the others. Where such cases
-    are free, `lowest` is the lowest ranking score at any weight of fairness, and
-    `lowest_performance` the percentile interval of the lowest performance; else None.
+    `cohort` holds the numbers for ranking, over the cases that count (`counted`). If some of those
+    have no usable prediction, `measured` holds the numbers of the others. If such cases are free,
+    `lowest` gives the lowest ranking score at any weight of fairness, and `lowest_performance` is
+    the percentile interval of the lowest performance; otherwise both are None.
     """
 
     scores: SegmentationScores
@@ -112,7 +112,7 @@ class SegmentationResult:
 
     @property
     def counted(self) -> CountedCases:
-        """The cases that count: those of `scores` where nothing else was said."""
+        """The cases that count; by default the cases of `scores`."""
         return self.counting or every_case(self.scores)
 
     @property
@@ -123,11 +123,11 @@ class SegmentationResult:
 
 @dataclass(frozen=True, slots=True)
 class ResponseResult:
-    """Task 2 of one model.
+    """Results of one response model (Task 2).
 
     `intervals` holds the percentile, basic and BCa interval of each number of `bootstrap_response`
-    and of auc and average_precision, in turn, and `uncertainty` those of gaps between groups; see
-    `SegmentationResult`. `delong` is the AUC's interval without resampling.
+    and of auc and average_precision in turn, and `uncertainty` the intervals of gaps between
+    groups; see `SegmentationResult`. `delong` is the AUC's interval without resampling.
     """
 
     predictions: ResponsePredictions
@@ -142,16 +142,16 @@ class ResponseResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelScores:
-    """Everything about one model under one profile.
+    """All results of one model under one profile.
 
-    `rows` are the cases in order of id (none for response predictions). `failures` are the cases
-    that were not scored as they should be, and table rows that were refused; a missing prediction
-    that the profile scores as empty is one of them. `segmentation` or `response` is None where the
-    run had no such task, `clinical` where no table was given. `notes` are plain sentences. `cohort`
-    holds the clinical rows of the cases, with ids spelled as theirs. `composites` are the variants
-    of the ranking score that were asked for. `outside` are ids of files or rows that are in no list
-    of cases: they do not count. `metric_definition` is None where the profile computed the values
-    of the cases, else what somebody says of them ("" where nobody does).
+    `rows` holds the cases in order of id (none for response predictions). `failures` holds the
+    cases that were not scored normally and the refused table rows, including a missing prediction
+    that the profile scores as empty. `segmentation` or `response` is None if the run had no such
+    task, `clinical` if no table was given. `notes` are plain sentences. `cohort` holds the clinical
+    rows of the cases, with ids spelled as theirs. `composites` holds the requested variants of the
+    ranking score. `outside` holds ids of files or rows outside the list of cases: they do not
+    count. `metric_definition` is None if the profile computed the values of the cases; otherwise it
+    is the user's description of them ("" without one).
     """
 
     name: str
@@ -180,7 +180,7 @@ class ModelScores:
 
     @property
     def defined_by(self) -> str:
-        """What defines the numbers of the cases and of the cohort, in words for a heading."""
+        """The definitions of the numbers of the cases and the cohort, for a heading."""
         if self.metric_definition is None:
             return f"profile {self.profile}"
         values = self.metric_definition or "as given"
@@ -189,7 +189,7 @@ class ModelScores:
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """One model's place: rank 1 is the highest ranking score, nan where that is undefined.
+    """The rank of a model: rank 1 is the highest ranking score, nan if that is undefined.
 
     `n` cases count, of which `n_unusable` have no usable prediction.
     """
@@ -207,7 +207,7 @@ class RankedModel:
 
 
 def n_text(model: RankedModel) -> str:
-    """Return how many cases a rank is over, and how many of them have no usable prediction.
+    """Return the number of cases behind a rank, and how many have no usable prediction.
 
     Examples
     --------
@@ -219,11 +219,11 @@ def n_text(model: RankedModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """Several models under one profile: ranks, paired tests, and ranks as fairness weighs more.
+    """Several models under one profile: ranks, paired tests, and ranks over the weight of fairness.
 
-    `baseline` is the model that others are meant to beat ("" for none), `against_baseline` the
-    tests of every other model minus it, corrected by Holm for these alone. `composites` are the
-    variants of the ranking score that were asked for.
+    `baseline` is the baseline model ("" for none), `against_baseline` the tests of every other
+    model minus it, corrected by Holm among themselves. `composites` holds the requested variants of
+    the ranking score.
     """
 
     profile: str

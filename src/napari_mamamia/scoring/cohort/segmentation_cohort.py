@@ -1,4 +1,4 @@
-"""Everything about one segmentation model over a cohort: performance, fairness, intervals."""
+"""All numbers of one segmentation model over a cohort: performance, fairness, intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,15 +36,15 @@ from napari_mamamia.scoring.statistics.performance import (
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 _COLUMNS: Final = 4
-"""Sums that two means are made of: DSC and NormHD, each with its number of defined cases."""
+"""Number of sums behind two means: DSC and NormHD, each with its number of defined cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentationCohort:
-    """One model's numbers under one profile. `reason` says why `ranking_score` is nan.
+    """One segmentation model's numbers under one profile. `reason` says why `ranking_score` is nan.
 
-    Where cases have no usable prediction, performance, fairness and ranking score are those that
-    models are ranked by (`rank_counted`), groups and disparities those of the scored cases.
+    If cases have no usable prediction, performance, fairness and ranking score are the numbers for
+    ranking (`rank_counted`), while groups and disparities are those of the scored cases.
     """
 
     profile: str
@@ -63,7 +63,7 @@ def score_segmentation(
 ) -> SegmentationCohort:
     """Return the cohort's numbers of a model; without a clinical table fairness is undefined.
 
-    `weight_of_fairness` lies from 0 to 1; None takes the profile's.
+    `weight_of_fairness` lies from 0 to 1; None uses the profile's weight.
     """
     groupings = group_cases(scores.case_ids, cohort, rules) if cohort else ()
     return score_groups(scores, groupings, rules, weight_of_fairness)
@@ -75,7 +75,7 @@ def score_groups(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> SegmentationCohort:
-    """Return the cohort's numbers of a model over groups that were made already."""
+    """Return the cohort's numbers of a model over existing groupings."""
     performance = segmentation_performance(scores)
     fairness = segmentation_fairness(scores, groupings, rules)
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
@@ -88,9 +88,9 @@ def score_groups(
 
 @dataclass(frozen=True, slots=True)
 class CountedNumbers:
-    """The numbers that a model is ranked by, and `lowest` where they are bounds.
+    """The numbers that a model is ranked by, and `lowest` if they are bounds.
 
-    `bootstrap` resamples them all; None where there is nothing to rank.
+    `bootstrap` resamples all of them; None if there is nothing to rank.
     """
 
     cohort: SegmentationCohort
@@ -104,10 +104,10 @@ def rank_counted(
     groupings: Sequence[Grouping],
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers that a model is ranked by, from those of its scored cases.
+    """Return the numbers that a model is ranked by, from the numbers of its scored cases.
 
-    `groupings` are of the counted cases. All numbers are of one completion of the cases that are
-    free (`complete_cases`), computed as those of any scored cases. A rejected submission has none.
+    `groupings` are groups of the counted cases. All numbers are computed from one completion of the
+    free cases (`complete_cases`), like those of any scored cases. A rejected submission has none.
     """
     weight = measured.weight_of_fairness
     if cases.rejected:
@@ -129,8 +129,8 @@ def rank_counted(
 
 
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
-    """Return no number; the ranking score alone has the whole reason, which names each case."""
-    nothing, why = float("nan"), "none, as of the ranking score"
+    """Return undefined numbers; only the ranking score has the full reason with each case."""
+    nothing, why = float("nan"), "undefined, as the ranking score"
     of_variables = (
         replace(variable, value=nothing, reason=why) for variable in measured.fairness.variables
     )
@@ -149,7 +149,7 @@ def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCo
 def _with_values(
     fairness: Fairness, by_variable: Mapping[str, VariableFairness], counted: Fairness
 ) -> Fairness:
-    """Return the measured groups with the values of the counted ones."""
+    """Return the measured groups with the values of the counted cases."""
     variables = tuple(
         replace(
             variable,
@@ -168,12 +168,12 @@ def bootstrap_segmentation(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return resampled values of all numbers of a model.
+    """Return the bootstrap of all numbers of a model.
 
-    The names are mean_dsc, mean_norm_hd, performance and, where there are groupings,
-    fairness_VARIABLE for each, fairness, ranking_score, and disparity_METRIC_VARIABLE.
-    Resampling is over cases, and everything is computed anew in each resample: each number comes
-    from sums over the cases, and the sums of all resamples are one matrix product.
+    The names are mean_dsc, mean_norm_hd, performance and, with groupings, fairness_VARIABLE for
+    each, fairness, ranking_score, and disparity_METRIC_VARIABLE. Cases are resampled, and every
+    number is recomputed in each resample: each number follows from sums over the cases, and the
+    sums of all resamples are one matrix product.
     """
     names = ["mean_dsc", "mean_norm_hd", "performance"]
     if groupings:
@@ -197,8 +197,8 @@ def ranking_scores_of_weights(
 ) -> NDArray[np.float64]:
     """Return a model's ranking score (b,) under weights of its counted cases (b, n).
 
-    The lowest that unusable cases leave possible; nan for a rejected submission. Without groups it
-    is the performance.
+    Unusable cases get the values that make it lowest; nan for a rejected submission. Without groups
+    the ranking score is the performance.
     """
     if cases.rejected or not cases.n:
         return np.full(len(weights), np.nan)
@@ -207,8 +207,8 @@ def ranking_scores_of_weights(
         return lowest.at_weight(weights @ lowest.parts, weight_of_fairness)
     scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
     sums = weights @ _collect_parts(scores, groupings)
-    # Behind the mean of Dice, that of NormHD, performance, each variable and fairness; without
-    # groups the performance.
+    # The columns are mean Dice, mean NormHD, performance, each variable, fairness and ranking
+    # score; without groups performance is the last.
     place = 4 + len(groupings) if groupings else 2
     return _compute_numbers(sums, groupings, weight_of_fairness)[:, place]
 
@@ -216,7 +216,7 @@ def ranking_scores_of_weights(
 def _collect_parts(
     scores: SegmentationScores, groupings: Sequence[Grouping]
 ) -> NDArray[np.float64]:
-    """Return what each case adds to the sums over everybody and over each group, (n, 4 (1 + G))."""
+    """Return each case's contribution to the sums overall and over each group, (n, 4 (1 + G))."""
     n = len(scores.case_ids)
     columns = np.empty((n, _COLUMNS))
     for place, values in ((0, scores.dsc), (2, scores.norm_hd)):

@@ -1,8 +1,8 @@
-"""Worst subgroups: combinations of up to 3 columns where a metric is worst, and how surely.
+"""Worst subgroups: combinations of up to 3 columns where a metric is worst, with p-values.
 
 Every combination of groups with enough cases is a slice, and each is compared with all cases. The
-more slices are looked at, the worse the worst of them is by chance alone; so the p-values are
-corrected for the whole search by what the worst slice of a random cohort looks like.
+more slices are searched, the worse the worst of them is by chance alone. The p-values are therefore
+corrected for the whole search by the worst slices of random cohorts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,22 @@ N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 N_WORST: Final = 10
 LEAST_GAIN: Final = 0.5
-"""Standard errors by which a further condition must make a slice worse to be worth telling. Our
-choice; the search would otherwise list one bad group ten times in slightly different words."""
+"""Standard errors by which a further condition must make a slice worse to be listed. Our choice;
+otherwise the search would list one bad group ten times in slightly different words.
+"""
 
 _SEARCHING: Final = "Searching the worst subgroups"
 _ROUNDING: Final = 1e-9
-"""A permuted statistic that is smaller by less still reaches the observed one."""
+"""Tolerance for rounding: a permuted statistic lower by less still reaches the observed one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The cases with all of `conditions`, pairs of variable and group.
+    """The cases that fulfil all `conditions`, pairs of variable and group.
 
-    `n` cases with mean `mean`; `mean_elsewhere` is that of all other cases. `statistic` is how
-    many standard errors the mean is worse than that of all cases (above 0 is worse). `p_value`
-    is corrected for the whole search.
+    `n` cases with mean `mean`; `mean_elsewhere` is the mean of all other cases. `statistic` is the
+    number of standard errors by which the mean is worse than that of all cases (above 0 is worse).
+    `p_value` is corrected for the whole search.
     """
 
     conditions: tuple[tuple[str, str], ...]
@@ -52,16 +53,16 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """The conditions as a reader sees them, such as ``age 41-50, breast_density c``."""
+        """The conditions as shown to a reader, such as ``age 41-50, breast_density c``."""
         return ", ".join(f"{variable} {label}" for variable, label in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceSearch:
-    """What was looked through for one metric, and the worst slices, worst first.
+    """The search for one metric, and its worst slices, worst first.
 
-    `n_slices` different slices of at least `min_support` cases among `n_cases` with a defined
-    value, whose mean is `mean`. `reason` says why nothing could be found ("" otherwise).
+    There are `n_slices` different slices of at least `min_support` cases among `n_cases` with a
+    defined value, whose mean is `mean`. `reason` says why nothing could be found ("" otherwise).
     """
 
     metric: str
@@ -106,16 +107,16 @@ def worst_slices(
     groupings
         The columns to combine. A case without a group of a column is in no slice of it.
     better
-        Which way the metric improves; `NEITHER` is refused.
+        Whether higher or lower values are better; `NEITHER` is refused.
     min_support
-        Fewest cases of a slice, and of its complement.
+        Smallest number of cases in a slice, and outside it.
     most_columns
-        Columns of the longest combination.
+        Largest number of columns in a combination.
 
     Returns
     -------
     SliceSearch
-        A slice that holds the same cases as one of fewer columns is not looked at twice, and one
+        A slice with the same cases as a slice of fewer columns is skipped, and a slice
         that is not worse by `LEAST_GAIN` than each broader slice (fewer of its conditions) is not
         listed. The statistic is (mean of all - mean of slice)/(s sqrt(1/n - 1/N)), with s the SD
         of all N cases: the standard error of the mean of n cases drawn without replacement. p is
@@ -125,8 +126,8 @@ def worst_slices(
     Notes
     -----
     Source: P. H. Westfall, S. S. Young, Resampling-Based Multiple Testing (1993), single-step
-    maxT; the search over itemsets with a least support follows E. Pastor, L. de Alfaro,
-    E. Baralis, SIGMOD 2021 (DivExplorer), which tests each slice for itself.
+    maxT; the search over itemsets with a minimum support follows E. Pastor, L. de Alfaro,
+    E. Baralis, SIGMOD 2021 (DivExplorer), which tests each slice separately.
     """
     _check_arguments(values, groupings, better, min_support, most_columns)
     defined = ~np.isnan(values)
@@ -164,25 +165,25 @@ def _check_arguments(
     for grouping in groupings:
         if grouping.codes.shape != values.shape:
             raise ValueError(
-                f"{values.size} values need as many codes of {grouping.variable}, got "
+                f"expected {values.size} codes of {grouping.variable}, one for each value, got "
                 f"{grouping.codes.size}: group the same cases"
             )
     if better is Better.NEITHER:
-        raise ValueError("a worst slice needs a metric that can be worse: give higher or lower")
+        raise ValueError("expected a metric with a better direction (higher or lower), got neither")
     if min_support < 1 or most_columns < 1:
         raise ValueError(
-            "the least support and the number of columns are 1 or more, got "
-            f"{min_support} and {most_columns}"
+            f"expected a minimum support and a number of columns of 1 or more, got {min_support} "
+            f"and {most_columns}"
         )
 
 
 def _find_slices(
     groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
 ) -> _Found:
-    """Return every different slice with enough cases inside and outside, short ones first."""
+    """Return all different slices with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
-    # Slices of the same cases are told by their number and the sum of random marks, not case by
-    # case.
+    # Slices with the same cases are recognised by their size and the sum of random marks, which
+    # is faster than comparing cases.
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
     columns: list[NDArray[np.intp]] = []
     sizes: list[NDArray[np.intp]] = []
@@ -225,12 +226,14 @@ def _join_slices(
     conditions: Sequence[tuple[tuple[str, str], ...]],
     n: int,
 ) -> _Found:
-    # By who uses it: a window starts without it.
+    # imported here so that the window starts without SciPy
     from scipy import sparse
 
     size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
     ends = np.concatenate([[0], np.cumsum(size)])
-    small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies
+    small = (
+        np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
+    )  # the same dtype avoids copies
     column = np.empty(ends[-1], dtype=small)
     filled = 0
     for places in paced(columns, _SEARCHING):
@@ -253,7 +256,7 @@ def _combine_columns(
 def _joint_codes(
     chosen: tuple[Grouping, ...], defined: NDArray[np.bool_]
 ) -> tuple[NDArray[np.intp], int]:
-    """Return one code for each combination of groups, -1 where a case lacks one of them."""
+    """Return one code for each combination of groups, -1 if a case lacks one of them."""
     codes = np.zeros(int(defined.sum()), dtype=np.intp)
     nowhere = np.zeros(codes.shape, dtype=np.bool_)
     for grouping in chosen:
@@ -295,7 +298,7 @@ def _simulate_highest(
 
 
 def _select_telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
-    """Return the slices, worst first, that are clearly worse than each broader one around them."""
+    """Return the slices, worst first, that are clearly worse than every broader slice."""
     statistics = {
         frozenset(conditions): statistic
         for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)
@@ -332,7 +335,7 @@ def _describe_slice(
 
 def _explain_no_slices(values: NDArray[np.float64], n_slices: int, min_support: int) -> str:
     if values.size and not n_slices:
-        return f"no combination of groups leaves {min_support} cases inside and outside"
+        return f"no combination of groups has {min_support} cases inside and outside"
     if values.size < 2 or np.ptp(values) <= _ROUNDING:
         return "the metric is the same in all cases" if values.size else "no case has a value"
     return ""

@@ -1,4 +1,4 @@
-"""Strata: groups that are reported beside the scored ones, such as centre, subtype and size."""
+"""Strata: groups that are reported next to the scored ones, such as centre, subtype and size."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -14,16 +14,16 @@ MOST_GROUPS: Final = 40
 """A column with more different values is refused: it holds numbers or names, not groups."""
 
 DIAMETER_CUTS_MM: Final = (20.0, 50.0)
-"""Bounds of T1/T2 and T2/T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
+"""Limits between T1, T2 and T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
 
 VOLUME_PERCENTILES: Final = (20.0, 80.0)
-"""Small, moderate and large tumours. Source: arXiv 2603.01250v2, figure of tumour volumes."""
+"""Limits of small, moderate and large tumours. Source: arXiv 2603.01250v2, figure of volumes."""
 
 TAG: Final = "tag: "
-"""Begins the name of a variable that is a person's tag, so that no column has the same."""
+"""Prefix of a variable's name if it is a reader's tag, so that it differs from any column."""
 
 Filled: TypeAlias = str | float | bool
-"""A cell that is not empty."""
+"""The value of a cell that is not empty."""
 
 _FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "breast_density")
 
@@ -31,8 +31,8 @@ _FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "brea
 def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
     """Return the groups by the values of a column of the clinical table, in order.
 
-    `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or a further column
-    under its own name. Empty cells are unassigned.
+    `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or the name of a further
+    column. Cases with empty cells are unassigned.
 
     Raises
     ------
@@ -42,19 +42,19 @@ def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Gro
     values = _collect_values(case_ids, cohort, column)
     if not values:
         raise ValueError(
-            f"none of the {len(set(case_ids))} cases has a value in column {column!r} of the "
-            "clinical table: choose another column"
+            f"expected values in column {column!r} of the clinical table, got none for "
+            f"{len(set(case_ids))} cases: choose another column"
         )
     if len(values) > MOST_GROUPS:
         raise ValueError(
-            f"column {column!r} has {len(values)} different values, at most {MOST_GROUPS} make "
-            "groups: choose another column, or cut its numbers into ranges"
+            f"expected at most {MOST_GROUPS} different values in column {column!r}, got "
+            f"{len(values)}: choose another column, or cut its numbers into ranges"
         )
     return _group_by_values(case_ids, cohort, column, values)
 
 
 def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
-    """Do what `group_by_column` does; None where it would raise."""
+    """Return the groups of `group_by_column`, or None if it would raise."""
     values = _collect_values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None
@@ -68,20 +68,21 @@ def group_by_cuts(
     cuts: Sequence[float],
     labels: Sequence[str],
 ) -> Grouping:
-    """Return the groups of a number: up to and with the first cut, above it up to the next, ...
+    """Return the groups of a number between cuts; a value at a cut belongs to the lower group.
 
-    `values` is (n,), in the order of `case_ids`; nan is unassigned. One label more than cuts.
+    `values` is (n,), in the order of `case_ids`; nan is unassigned. There is one label more than
+    cuts.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(case_ids),) or len(labels) != len(cuts) + 1:
         raise ValueError(
-            f"{variable}: {len(case_ids)} cases, {len(cuts)} cuts need as many values and one "
-            f"label more than cuts, got values of shape {values.shape} and {len(labels)} labels"
+            f"expected {len(case_ids)} values and {len(cuts) + 1} labels of {variable}, got "
+            f"values of shape {values.shape} and {len(labels)} labels"
         )
     missing = np.isnan(values)
     codes = np.where(missing, -1, np.searchsorted(np.asarray(cuts), values, side="left"))
     unassigned = tuple(
-        Unassigned(case_id, f"{variable} is not known")
+        Unassigned(case_id, f"{variable} is unknown")
         for case_id, is_missing in zip(case_ids, missing, strict=True)
         if is_missing
     )
@@ -91,7 +92,7 @@ def group_by_cuts(
 def group_by_volume(case_ids: Sequence[str], volumes_mm3: NDArray[np.float64]) -> Grouping:
     """Return small, moderate and large tumours by the 20th and 80th percentile of the volumes.
 
-    The percentiles (linearly interpolated) are those of the defined volumes given here.
+    The percentiles are those of the defined volumes given here, linearly interpolated.
     """
     volumes = np.asarray(volumes_mm3, dtype=np.float64)
     defined = volumes[~np.isnan(volumes)]
@@ -100,7 +101,7 @@ def group_by_volume(case_ids: Sequence[str], volumes_mm3: NDArray[np.float64]) -
 
 
 def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]) -> Grouping:
-    """Return tumours up to 20 mm, above 20 to 50 mm, and above 50 mm of largest diameter."""
+    """Return tumours up to 20 mm, above 20 to 50 mm, and above 50 mm in longest diameter."""
     labels = ("up to 20 mm", "20 to 50 mm", "over 50 mm")
     return group_by_cuts("diameter", case_ids, diameters_mm, DIAMETER_CUTS_MM, labels)
 
@@ -108,8 +109,8 @@ def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]
 def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tuple[Grouping, ...]:
     """Return for each tag the cases with it and those without, the most frequent tag first.
 
-    `tags` are those of each case, in the order of `case_ids`. A tag that every case has, or none,
-    makes no groups.
+    `tags` holds the tags of each case, in the order of `case_ids`. A tag that every case has makes
+    no groups.
     """
     counts: dict[str, int] = {}
     for case_tags in tags:
@@ -129,7 +130,7 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
 
 
 def _collect_values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
-    """Return the different values of the cases in a column, by how they are read."""
+    """Return the different values of the cases in a column, by their text."""
     ids = set(case_ids)
     values: dict[str, Filled] = {}
     for record in paced(cohort.records, f"Groups of {column}"):
@@ -174,7 +175,7 @@ def _format_cell(cell: Filled) -> str:
 
 
 def _make_sort_key(cell: Filled) -> tuple[bool, float, str]:
-    """Return a sorting key: numbers by size, then texts by letter."""
+    """Return a sort key: numbers by size, then texts alphabetically."""
     if isinstance(cell, str):
         return True, 0.0, cell.lower()
     return False, float(cell), ""

@@ -1,1 +1,1 @@
-"""Results to figures and one HTML page."""
+"""Report pages: figures, tables and HTML made from scoring results."""

@@ -13,8 +13,8 @@ from napari_mamamia.scoring.cohort.results import (
     ResponseResult,
     n_text,
 )
+from napari_mamamia.scoring.report.certainty import judge_certainty, show_interval
 from napari_mamamia.scoring.report.content import RankedModels
-from napari_mamamia.scoring.report.leaderboard import judge_certainty, show_interval
 from napari_mamamia.scoring.report.models import say_weights
 from napari_mamamia.scoring.report.text import Answer, number, p_said, range_text
 

@@ -1,4 +1,4 @@
-"""The case table of a report: columns of numbers and texts, small enough for 100,000 rows."""
+"""The case table of a report: columns of numbers and texts, for up to 100,000 rows."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_
 BYTES_IN_MB: Final = 1_000_000
 
 _CELLS: Final = 20_000
-"""Cells written in one step: 10 ms, which nothing else can interrupt."""
+"""Cells written in one step: 10 ms, which cannot be interrupted."""
 
 MOST_CHOICES: Final = 60
-"""A text column with more different values gets no filter of its own."""
+"""Largest number of different values of a text column with a filter of its own."""
 
 _PRINTED: Final = frozenset(
     ["case_id", "model", "status", "failure_kinds", "reason", "pcr", "predicted", "score"]
@@ -33,9 +33,9 @@ _PRINTED: Final = frozenset(
 class TableColumn:
     """One column of n cells.
 
-    Numbers: `numbers` (n,) float64, nan unknown, shown with `decimals`. Texts: `texts` holds the
-    different values and `codes` (n,) which one each case has. `choices` are what a filter offers:
-    the texts themselves, or the single tags where a text joins several with "; ".
+    Numbers: `numbers` (n,) float64, nan if unknown, shown with `decimals`. Texts: `texts` holds the
+    different values and `codes` (n,) the index of each case's value. `choices` are the values of
+    the filter: the texts themselves, or the single tags if a text joins several with "; ".
     """
 
     name: str
@@ -49,12 +49,12 @@ class TableColumn:
 
     @property
     def is_printed(self) -> bool:
-        """Whether the column has room on paper; on the screen all are shown."""
+        """Whether the column is printed; on the screen all columns are shown."""
         return self.name in _PRINTED
 
     @property
     def style(self) -> str:
-        """The classes of the column's cells."""
+        """The CSS classes of the column's cells."""
         named = ((self.is_number, "number"), (not self.is_printed, "screen"))
         long = (self.name == "reason", "long")
         return " ".join(name for holds, name in (*named, long) if holds)
@@ -65,7 +65,7 @@ class TableColumn:
         return self.numbers is not None
 
     def cell(self, row: int) -> str:
-        """Return a cell as it is read."""
+        """Return the text of a cell."""
         if self.numbers is not None:
             return number(float(self.numbers[row]), self.decimals)
         return self.texts[int(self.codes[row])] if self.codes is not None else ""
@@ -73,7 +73,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """All columns, and the rows in the order first shown: `sorted_by` upwards, unknown last."""
+    """All columns, and the initial order of rows: ascending by `sorted_by`, unknown values last."""
 
     columns: tuple[TableColumn, ...]
     n_rows: int
@@ -81,21 +81,21 @@ class CaseTable:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """The rows in the order first shown, (n,)."""
+        """The row indices in the initial order, (n,)."""
         column = next((c for c in self.columns if c.name == self.sorted_by), None)
         if column is None or column.numbers is None:
             return np.arange(self.n_rows)
         return np.argsort(column.numbers, kind="stable")
 
     def page(self, n_rows: int) -> tuple[tuple[str, ...], ...]:
-        """Return the cells of the first rows, as they are read."""
+        """Return the texts of the first rows."""
         return tuple(
             tuple(column.cell(int(row)) for column in self.columns) for row in self.order[:n_rows]
         )
 
 
 def case_table(models: Sequence[ModelReport]) -> CaseTable:
-    """Return what `case_table_job` makes."""
+    """Return the case table of all models; see `case_table_job`."""
     with listening(None):
         return case_table_job(models)
 
@@ -103,7 +103,7 @@ def case_table(models: Sequence[ModelReport]) -> CaseTable:
 def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
     """Return the cases of all models as one table, worst Dice (or pCR score) first.
 
-    Columns that are unknown for every case are left out.
+    Columns without any known value are left out.
     """
     several = []
     for model in models:
@@ -127,9 +127,9 @@ def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
 
 
 def script_json(table: CaseTable) -> str:
-    """Make the table as JSON that may stand inside a ``<script>`` element.
+    """Return the table as JSON for the inside of a ``<script>`` element.
 
-    Numbers are rounded as they are shown; unknown is null.
+    Numbers are rounded as shown; unknown values are null.
     """
     columns = []
     for index, column in enumerate(table.columns):
@@ -159,7 +159,7 @@ def _encode_json(content: object) -> str:
 
 
 def _list_cells(column: TableColumn) -> tuple[list[Any], str]:
-    """Return the cells of a column and what they are called."""
+    """Return the cells of a column and the name of their kind."""
     if column.numbers is None:
         return ([] if column.codes is None else column.codes.tolist()), "codes"
     rounded = np.round(column.numbers, column.decimals)
@@ -245,17 +245,17 @@ def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
 
 
 def _make_cost_columns(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
-    """Return what each prediction cost, as its provenance says."""
+    """Yield columns with the cost of each prediction, from its provenance."""
     seconds = np.array([row.prediction_seconds for row in rows], dtype=np.float64)
     peak = np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)
-    title = "Peak memory of its process"
+    title = "Peak memory of the process"
     yield TableColumn("prediction_seconds", "Prediction took", "s", 1, seconds)
     yield TableColumn("peak_memory_bytes", title, "MB", 0, peak / BYTES_IN_MB)
     yield _make_text_column("device", "Device", [row.device or UNKNOWN for row in rows])
 
 
 def _make_tag_column(name: str, label: str, cells: Sequence[str]) -> TableColumn:
-    """Return a column whose cells join several tags with "; ", each of which is a choice."""
+    """Return a column whose cells join tags with "; "; each tag is a choice of the filter."""
     column = _make_text_column(name, label, cells)
     single = dict.fromkeys(tag for text in column.texts for tag in text.split("; ") if tag)
     return TableColumn(
@@ -319,7 +319,7 @@ def _make_text_column(
 def _join_columns(
     name: str, several: Sequence[Sequence[TableColumn]], sizes: Sequence[int]
 ) -> TableColumn:
-    """Return a column over all models; a model without it has unknown cells."""
+    """Return a column over all models; a model without the column has unknown cells."""
     columns = [
         next((c for c in model_columns if c.name == name), None) for model_columns in several
     ]

@@ -1,4 +1,4 @@
-"""What a report shows: the only input of `scoring.report.report`, made from a model's scores."""
+"""The input of `scoring.report.report`, made from the scores of models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,25 +28,29 @@ FEATURED_STRATA: Final = (
     "multifocal_cancer",
     "bilateral_breast_cancer",
 )
-"""Strata that get a box plot and a column of the case table; all have a table. A clinical table can
-have dozens of columns, and a report is for reading."""
+"""Strata with a box plot and a column in the case table; the others only have a table, since a
+clinical table can have dozens of columns.
+"""
 
 MOST_GROUPS_SEARCHED: Final = 10
 LEAST_SHARE_SEARCHED: Final = 0.5
-"""Columns with more groups, or known for fewer of the cases, are not searched for subgroups: each
-slice more makes the corrected p-values of all others larger. Our choice."""
+"""Columns known for a smaller share of the cases, or with more groups, are not searched for
+subgroups:
+each further slice raises the corrected p-values of all others. Our choice.
+"""
 
 
 MANY_CASES: Final = 20_000
 N_PERMUTATIONS_MANY: Final = 200
-"""Permutations of the search in a larger cohort, where each takes 20 ms and more. Our choice."""
+"""Permutations of the search in a large cohort, where each takes 20 ms and more. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseColumn:
-    """A further column of the case table, one value for each case id; a missing id is unknown.
+    """A further column of the case table, with values by case id; a missing id is unknown.
 
-    `values` are all texts or all numbers; `unit` is "" for a text or a share. `decimals` are shown.
+    `values` are all texts or all numbers; `unit` is "" for a text or a share. Numbers are shown
+    with `decimals`.
     """
 
     name: str
@@ -58,12 +62,12 @@ class CaseColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelReport:
-    """One model: its scores, and what explains them.
+    """The scores of one model, with failure kinds, pictures, strata and worst subgroups.
 
     `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
-    failure kinds by case id; `pictures` are shown in this order; `slices` are the searches for the
-    worst subgroups, one for each metric. `has_failure_kinds` says whether they were looked for,
-    `contrast_note` where low contrast was not.
+    failure kinds by case id; `pictures` are shown in this order; `slices` holds the search for the
+    worst subgroups of each metric. `has_failure_kinds` says whether failure kinds were determined,
+    `contrast_note` in which cases low contrast was not checked.
     """
 
     scores: ModelScores
@@ -80,7 +84,7 @@ class ModelReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedModels:
-    """Models ranked by their ranking score, with what resamples of the cases make of it."""
+    """Models ranked by their ranking score, with the stability of the ranks under resampling."""
 
     names: tuple[str, ...]
     method: MethodRanking
@@ -89,12 +93,11 @@ class RankedModels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportContent:
-    """A whole report: one model or several under one profile, and how they compare.
+    """The content of a report: one or several models under one profile, and their comparison.
 
     `created` is ISO 8601 in UTC; `software` and `versions` name what made the numbers; `baseline`
-    is the model that others are meant to beat ("" for none). Of several models `summary` stands
-    first, and `ranks` says how sure their order is; those that are not `is_ranked` have no figures
-    side by side.
+    is the baseline model ("" for none). With several models `summary` comes first, and `ranks` says
+    how certain their order is; models that are not `is_ranked` have no joint figures.
     """
 
     models: tuple[ModelReport, ...]
@@ -116,13 +119,13 @@ class ReportContent:
         if len(profiles) != 1:
             names = ", ".join(sorted(profiles)) or "no model"
             raise ValueError(
-                f"a report is on one model or more under one profile, got {names}: make a report "
-                "for each profile"
+                f"expected one or more models under one profile for a report, got {names}: make a "
+                "report for each profile"
             )
 
     @property
     def defined_by(self) -> str:
-        """What defines the numbers of the report, in words for its head."""
+        """The definitions of the report's numbers, in words for its head."""
         words = dict.fromkeys(model.scores.defined_by for model in self.models)
         return "; ".join(words)
 
@@ -133,12 +136,12 @@ class ReportContent:
 
     @property
     def profile(self) -> str:
-        """The profile of every number of the report."""
+        """The profile of all numbers in the report."""
         return self.models[0].scores.profile
 
 
 def _title_of(models: Sequence[ModelReport]) -> str:
-    """Return what a report is on."""
+    """Return the title of a report."""
     has_masks = any(model.scores.segmentation for model in models)
     has_responses = any(model.scores.response for model in models)
     if has_responses:
@@ -148,7 +151,7 @@ def _title_of(models: Sequence[ModelReport]) -> str:
 
 
 def is_featured(variable: str) -> bool:
-    """Whether a stratum has its own box plot and column; a person's tags are among them."""
+    """Return whether a stratum has its own box plot and column; readers' tags have."""
     return variable in FEATURED_STRATA or variable.startswith(TAG)
 
 
@@ -158,9 +161,9 @@ def report_of(
     pictures: Sequence[CasePicture] = (),
     columns: Sequence[CaseColumn] = (),
 ) -> ModelReport:
-    """Make a model's part of a report, with strata and worst subgroups.
+    """Return a model's part of a report, with strata and worst subgroups.
 
-    `failures` None means that failure kinds were not looked for.
+    `failures` None means that failure kinds were not determined.
     """
     result = scores.segmentation
     strata = tuple(stratum.grouping for stratum in result.strata) if result else ()

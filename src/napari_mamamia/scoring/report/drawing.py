@@ -1,4 +1,4 @@
-"""Drawing as a request: which figure of what, so that another process can draw it."""
+"""Drawing requests: a figure's function and arguments, so that another process can draw it."""
 
 import pickle
 from collections.abc import Callable
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """A figure that is not drawn yet: a function at the top of a module, and its arguments.
+    """A figure that is not drawn yet: a top-level function of a module, and its arguments.
 
-    `has_svg` and `has_png` say what it is wanted as: a page shows the SVG of most, and a file of
-    200 dots per inch takes as long again.
+    `has_svg` and `has_png` select the formats: a page needs only the SVG of most figures, and a PNG
+    with 200 dots per inch takes as long again.
     """
 
     make: "Callable[..., Figure]"
@@ -28,20 +28,20 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure as the bytes of a PNG file and as an ``<svg>`` element; empty what is not wanted."""
+    """A drawn figure as PNG bytes and as an ``<svg>`` element, each empty if not requested."""
 
     png: bytes
     svg: str = ""
 
 
 Draw = Callable[[Drawing], Drawn]
-"""Whoever draws: in this process or beside it."""
+"""A function that draws, in this or another process."""
 
 
 def draw_now(drawing: Drawing) -> Drawn:
-    """Return the figure, drawn in this process; a file ``matplotlibrc`` changes nothing of it.
+    """Return the figure, drawn in this process with matplotlib's own default settings.
 
-    Matplotlib takes that file from the current folder, and it can ask for LaTeX to be run.
+    A ``matplotlibrc`` file in the current folder is ignored: it could ask for LaTeX to be run.
     """
     from matplotlib import style
 
@@ -54,17 +54,18 @@ def draw_now(drawing: Drawing) -> Drawn:
 def draw_here(drawing: Drawing) -> Drawn:
     """Draw in this process.
 
-    Matplotlib holds the interpreter's lock for up to 0.3 s at a time: where a window is open, let
-    another process draw.
+    Matplotlib holds the interpreter lock for up to 0.3 s at a time, so with an open window another
+    process should draw.
     """
     report_progress(0, 1, "Drawing")
     return draw_now(drawing)
 
 
 def draw_each_once(draw: Draw) -> Draw:
-    """Return what draws as `draw` does, and gives an equal figure again without drawing it anew.
+    """Return a function that draws like `draw` but draws equal figures only once.
 
-    The page and the files beside it show the same figures, half the time of a small report.
+    The page and the files next to it show the same figures, which are half the time of a small
+    report.
     """
     by_request: dict[bytes, Drawn] = {}
 

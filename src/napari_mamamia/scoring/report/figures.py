@@ -1,4 +1,4 @@
-"""Figures of a report, each a matplotlib `Figure` without any global state.
+"""Figures of a report, each a matplotlib `Figure` without global state.
 
 Colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in the window.
 """
@@ -35,13 +35,13 @@ _WIDE: Final = (5.0, 3.1)
 _INK: Final = "#333333"
 _DOTS_PER_INCH: Final = 200
 _OUTSIDE: Final = 1e-9
-"""A value so far beyond an end lies outside the interval."""
+"""Tolerance for rounding: a value beyond an end by more lies outside the interval."""
 _FP_SHOWN: Final = (1 / 16, 8.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxGroup:
-    """The values of one group, nan left out; `is_small` draws it grey."""
+    """The values of one group, without nan; `is_small` draws it grey."""
 
     label: str
     values: NDArray[np.float64]
@@ -50,7 +50,7 @@ class BoxGroup:
 
 @dataclass(frozen=True, slots=True)
 class ModelPoint:
-    """A model's performance and fairness, each with its interval where one was made."""
+    """A model's performance and fairness, each with its interval if there is one."""
 
     name: str
     performance: float
@@ -61,7 +61,7 @@ class ModelPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocCurve:
-    """Points of a ROC curve, 0 to 1: a model's, or the one point of a reader."""
+    """Points of a ROC curve, 0 to 1: those of a model, or the single point of a reader."""
 
     name: str
     false_share: NDArray[np.float64]
@@ -71,8 +71,8 @@ class RocCurve:
 def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> "Figure":
     """Return one box for each group, of values from 0 to 1.
 
-    Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases stands
-    under each label; groups without a value keep their place.
+    Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases is
+    written under each label; groups without a value keep their position.
     """
     figure, axes = new_figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
     defined = [group.values[~np.isnan(group.values)] for group in groups]
@@ -101,7 +101,7 @@ def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> "Fi
 def fairness_performance(
     points: Sequence[ModelPoint], performance_label: str, baseline: str = ""
 ) -> "Figure":
-    """Return fairness against performance, with intervals as crosses.
+    """Return a scatter plot of fairness against performance, with intervals as crosses.
 
     Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
     one of the models, the region better than it in both is shaded.
@@ -138,13 +138,13 @@ def fairness_performance(
 
 
 def _choose_named(scores: NDArray[np.float64]) -> list[int]:
-    """Return the places of the best, which have a colour and a name of their own."""
+    """Return the indices of the best models, which get a colour and a name."""
     best = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
     return sorted(best[: len(MODEL_COLOURS)].tolist())
 
 
 def weight_sweep(sweep: Sweep) -> "Figure":
-    """Return the ranks of several models, or the ranking score of one, over the weight."""
+    """Return the ranks of several models, or one model's ranking score, over the weight."""
     several = len(sweep.names) > 1
     figure, axes = new_figure((_WIDE[0], max(_WIDE[1], 0.2 * len(sweep.names))))
     rows = sweep.ranks if several else sweep.scores
@@ -176,7 +176,7 @@ def weight_sweep(sweep: Sweep) -> "Figure":
 
 
 def reliability_diagram(calibration: Calibration) -> "Figure":
-    """Return the response rate against the mean score of each bin, with n beside each point."""
+    """Return the response rate against the mean score of each bin, with n next to each point."""
     figure, axes = new_figure((4.2, 3.7))
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
     means = [bin_.mean_score for bin_ in calibration.bins]
@@ -199,7 +199,7 @@ def reliability_diagram(calibration: Calibration) -> "Figure":
 
 
 def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float) -> "Figure":
-    """Return ROC curves over 1 - specificity; the band is the partial area's, a star the reader."""
+    """Return ROC curves with a band for the partial area and a star for the reader."""
     figure, axes = new_figure((4.4, 4.0))
     axes.axhspan(above, 1.0, color="#F0F0F0", zorder=0)
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1)
@@ -220,7 +220,7 @@ def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float
 
 
 def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
-    """Return how many tumours have which volume, on a log axis, with the 20th and 80th percentile.
+    """Return a histogram of tumour volumes on a log axis, with the 20th and 80th percentile.
 
     Volumes of 0 and nan are left out.
     """
@@ -250,7 +250,7 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrocLine:
-    """A curve of a FROC figure: false positives per case and sensitivity; one point is a mark."""
+    """A curve of a FROC figure: false positives per case and sensitivity, or one marker."""
 
     label: str
     fp_per_case: NDArray[np.float64]
@@ -260,7 +260,7 @@ class FrocLine:
 def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.nan) -> "Figure":
     """Return sensitivity against false positives per case, from 1/16 to 8 on a log axis.
 
-    A dotted line stands at `ceiling`, where there is one.
+    A dotted line marks `ceiling`, if there is one.
     """
     figure, axes = new_figure((5.0, 3.7))
     for index, line in enumerate(lines):
@@ -292,9 +292,9 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
 
 
 def svg_of(figure: "Figure") -> str:
-    """Return a figure as an ``<svg>`` element that fits the width it is given.
+    """Return a figure as an ``<svg>`` element that scales to the available width.
 
-    Text stays text; nothing is loaded from elsewhere. The same figure gives the same characters.
+    Text stays text, and nothing external is loaded. Equal figures give equal characters.
     """
     from matplotlib import rc_context
 
@@ -307,14 +307,14 @@ def svg_of(figure: "Figure") -> str:
 
 
 def png_of(figure: "Figure") -> bytes:
-    """Return a figure as the bytes of a PNG file with 200 dots per inch."""
+    """Return a figure as PNG bytes with 200 dots per inch."""
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
 
 def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
-    """Return an empty figure of the house: axes left and below, small ticks, quiet lines."""
+    """Return an empty figure in the common style: axes left and below, small ticks, thin lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
@@ -329,7 +329,7 @@ def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
 
 
 def _format_label(name: str) -> str:
-    """Return a label for the legend, which would leave out one that starts with "_"."""
+    """Return a legend label; matplotlib would leave out one that starts with "_"."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -345,10 +345,9 @@ def _add_legend(axes: "Axes", *, is_beside: bool = False) -> None:
 def _measure_arms(
     value: float, interval: Interval | GapInterval | None
 ) -> NDArray[np.float64] | None:
-    """Return the lengths of an error bar below and above; None without ends, or outside them.
+    """Return an error bar's lengths below and above; None without an interval around the value.
 
-    A fairness can lie outside an interval that leaves small groups out: a bar would join what does
-    not belong together.
+    A fairness can lie outside an interval that leaves small groups out; it gets no error bar.
     """
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

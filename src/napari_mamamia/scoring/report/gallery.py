@@ -1,4 +1,4 @@
-"""Pictures of cases: the slice with the largest error, cut to what matters, upright."""
+"""Pictures of cases: the upright slice with the largest error, cropped to the masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore
 
 MOST_PICTURES: Final = 12
-"""Pictures of a gallery; each is about 30 kB of the page."""
+"""Largest number of pictures in a gallery; each adds about 30 kB to the page."""
 
 MARGIN_MM: Final = 15.0
 LEAST_MM: Final = 60.0
-"""Room around both masks, and the least width and height of a picture. Our choice."""
+"""Margin around both masks, and the smallest width and height of a picture. Our choice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CasePicture:
     """One slice of a case for the gallery.
 
-    `image` (rows, columns) float32 from 0 (black) to 1 (white), or None where there is no image;
-    `reference` and `prediction` bool of the same shape; `spacing_mm` of a row and of a column.
-    `plane` and `place` say which slice it is ("axial", "slice 31 of 80").
+    `image` (rows, columns) is float32 from 0 (black) to 1 (white), or None without images;
+    `reference` and `prediction` are bool of the same shape; `spacing_mm` is that of a row and a
+    column. `plane` and `place` name the slice ("axial", "slice 31 of 80").
     """
 
     case_id: str
@@ -52,8 +52,8 @@ def picture_of(
     """Return the slice where the two masks differ in most voxels, in the acquisition plane.
 
     `volume` (z, y, x) is any phase or subtraction of the case, shown between its 1st and 99th
-    percentile in the cut-out. Without any difference the slice with most foreground is shown, and
-    the middle one for two empty masks. The cut-out holds both masks with `MARGIN_MM` around.
+    percentile in the crop. Without any difference the slice with most foreground is shown, and the
+    middle slice for two empty masks. The crop holds both masks with `MARGIN_MM` around them.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def picture_of(
     require_same_grid(grid, prediction.grid, "the reference", "the prediction")
     if volume is not None and volume.shape != grid.shape:
         raise GridMismatchError(
-            f"the volume has shape {volume.shape} (z, y, x), the masks have {grid.shape}: give a "
-            "phase of the same case"
+            f"expected a volume of shape {grid.shape} (z, y, x) as the masks have, got "
+            f"{volume.shape}: give a phase of the same case"
         )
     frame = grid.display_frame()
     shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
@@ -99,7 +99,7 @@ def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_
 
 
 def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
-    """Return the part of an axis that holds the masks with room around."""
+    """Return the range of an axis that holds the masks and the margin around them."""
     places = np.flatnonzero(occupied)
     first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
     room = MARGIN_MM / spacing_mm
@@ -109,7 +109,7 @@ def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
 
 
 def window_values(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Return values from 0 at their 1st to 1 at their 99th percentile."""
+    """Return values scaled to 0 at their 1st and 1 at their 99th percentile."""
     low, high = (float(edge) for edge in np.percentile(values, (1, 99)))
     scaled = (values.astype(np.float32) - low) / max(high - low, 1e-6)
     shown: NDArray[np.float32] = np.clip(scaled, 0, 1, dtype=np.float32)

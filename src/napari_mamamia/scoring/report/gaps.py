@@ -1,4 +1,4 @@
-"""Disparities in words and tables: what chance gives, how sure a gap is, who is left out."""
+"""Sentences and tables on disparities: chance level, intervals, and groups left out."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,16 +27,16 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval
 Result = SegmentationResult | ResponseResult
 
 RESAMPLING_RANGE: Final = (
-    "Resampling range, as in the paper: where the number falls when the same cases are drawn "
-    "again. The drawing shifts it up in a disparity and down in a fairness; it is not a confidence "
-    "interval, and of a disparity it never contains 0."
+    "Resampling range, as in the paper: the range of the number if the same cases are drawn "
+    "again. Resampling shifts a disparity up and a fairness down, so this is not a confidence "
+    "interval, and for a disparity it never contains 0."
 )
 BY_CONTRASTS: Final = (
     "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
-    "groups of {least} cases or more. The value counts smaller groups too, and can lie outside."
+    "groups with {least} cases or more. The value also counts smaller groups and can lie outside."
 )
 PROFILE_WITH_RANGES: Final = "paper"
-"""The one profile under which resampling ranges are shown; elsewhere summary.json has them."""
+"""The only profile that shows resampling ranges; for the others they are only in summary.json."""
 
 _MEASURES: Final = {
     "dsc": "Dice",
@@ -52,9 +52,10 @@ _TWO_DECIMALS_FROM: Final = 0.095
 
 
 def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
-    """Return what a disparity says, sentence by sentence, and what it does not.
+    """Return plain sentences on what a disparity shows, and what it does not show.
 
-    Every sentence but the one on the scored value is on groups of `minimum_group` cases or more.
+    Every sentence except the one on the scored value refers to groups of `minimum_group` cases or
+    more.
     """
     name, interval = f"{_MEASURES[estimate.measure]} disparity", estimate.interval
     sentences = [f"{name} {_format_gap(estimate.value)}."]
@@ -68,18 +69,19 @@ def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str,
             f"{_format_gap(estimate.counted)} between those of {minimum_group} cases or more."
         ]
     sentences.append(
-        f"By chance alone, groups of these sizes give {_format_gap(estimate.by_chance)} on average."
+        f"Chance alone gives {_format_gap(estimate.by_chance)} on average between groups of these "
+        "sizes."
     )
     high, low = _format_gap(interval.high), _format_gap(interval.low)
     sentences.append(f"True disparity: between {low} and {high} (95 %).")
     small = interval.wide_because
     if interval.low > 0:
         wide = f"; the interval is {say_wide(small)}" if small else ""
-        sentences.append(f"Groups differ, by at least {low}{wide}.")
+        sentences.append(f"Groups differ by at least {low}{wide}.")
     else:
         who = f" (group {small.group}, {small.said})" if small else ""
         sentences.append(
-            f"These data do not show that groups differ, nor exclude a gap of {high}{who}."
+            f"These data neither show that groups differ nor exclude a gap of {high}{who}."
         )
     return (*sentences, *_say_left_out(interval))
 
@@ -90,12 +92,12 @@ def say_wide(small: SmallGroup) -> str:
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return both ends of an interval for a table; `say_beside` belongs beside it."""
+    """Return both ends of an interval for a table; show the notes of `say_beside` next to it."""
     return range_text(interval.low, interval.high)
 
 
 def say_beside(interval: GapInterval) -> tuple[str, ...]:
-    """Return what must stand beside an interval: whom it leaves out, what makes it wide."""
+    """Return the notes next to an interval: groups left out, and groups that make it wide."""
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
     if left_out:
@@ -107,16 +109,16 @@ def say_beside(interval: GapInterval) -> tuple[str, ...]:
 
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return which variables the interval of the fairness does not speak of, and why."""
+    """Return which variables the interval of the fairness does not cover, and why."""
     fairness = uncertainty.fairness
     if not fairness.without or not fairness.is_defined:
         return ()
     names = ", ".join(variable_label(name) for name in fairness.without)
-    return (f"The interval of the fairness is without {names}, where no gap has one.",)
+    return (f"The interval of the fairness does not cover {names}, where no gap has an interval.",)
 
 
 def disparity_table(result: Result) -> ReportTable | None:
-    """Return every disparity with what chance gives and its interval; None without groups."""
+    """Return all disparities with their chance level and intervals; None without groups."""
     uncertainty = result.uncertainty
     if not uncertainty.disparities:
         return None
@@ -129,16 +131,18 @@ def disparity_table(result: Result) -> ReportTable | None:
     )
     least = uncertainty.minimum_group
     notes = (
-        f"As scored: over all groups. Else: of groups of {least} cases or more (a rate: of its "
-        "class), whose gap is counted. By chance: the mean gap of groups of these sizes that do "
-        "not differ. Beyond chance: √(counted² − by chance²), at least 0.",
+        (
+            f"As scored: over all groups. Other columns: over groups of {least} cases or more (for "
+            "a rate: of its class). By chance: the mean gap of groups of these sizes that do not "
+            "differ. Beyond chance: √(counted² − by chance²), at least 0."
+        ),
         *say_tests(result.permutation_tests),
     )
     return ReportTable("Disparities (largest − smallest group)", columns, rows, notes)
 
 
 def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
-    """Return how the p-values were made and corrected; () without a test."""
+    """Return how the p-values were computed and corrected; () without a test."""
     defined = [test for test in tests if test.p_value == test.p_value]
     if not defined:
         return ()
@@ -152,7 +156,7 @@ def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
 
 
 def range_table(result: Result) -> ReportTable | None:
-    """Return the resampling ranges as in the paper, greyed; None where they are not shown."""
+    """Return the resampling ranges as in the paper, greyed; None if the profile has none."""
     if result.cohort.profile != PROFILE_WITH_RANGES:
         return None
     shown = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
@@ -207,7 +211,7 @@ def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
 def find_test(
     tests: Sequence[PermutationTest], variable: str, measure: str
 ) -> PermutationTest | None:
-    """Return the permutation test of one disparity."""
+    """Return the permutation test of one disparity, None if there is none."""
     return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
 
 
@@ -215,11 +219,11 @@ def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
     if not interval.left_out:
         return ()
     names = ", ".join(f"{one.group} ({one.said})" for one in interval.left_out)
-    return (f"Left out as too small: {names}.",)
+    return (f"Left out because too small: {names}.",)
 
 
 def _format_gap(value: float) -> str:
-    """Return a gap with two decimals, three below 0.1; 0 as 0."""
+    """Return a gap with two decimals, three below 0.1, or "0"."""
     if value <= _ROUNDING:
         return "0"
     if value < _LEAST_SHOWN:

@@ -1,4 +1,4 @@
-"""The tables of groups in a report: scored variables, strata, worst subgroups."""
+"""Tables of groups in a report: scored variables, strata, worst subgroups."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,7 +33,7 @@ def _variable_table(variable: VariableFairness, result: SegmentationResult) -> R
         " ".join(say_disparity(result.uncertainty.of(variable.variable, measure), least))
         for measure in ("dsc", "norm_hd")
     ]
-    # No sentence is built on one patient.
+    # No sentence is based on a single patient.
     counted = [g for g in variable.groups if g.n >= least and g.mean_dsc == g.mean_dsc]
     if len(counted) > 1:
         worst = min(counted, key=lambda group: group.mean_dsc)
@@ -71,13 +71,13 @@ def _groups_table(
         for group in groups
     )
     if any(group.is_small for group in groups):
-        notes = [*notes, "Grey: fewer cases than the profile asks for; kept in the numbers."]
+        notes = [*notes, "Grey: fewer cases than the profile requires; included in the numbers."]
     headings = (Column("Group", is_number=False), *(Column(text) for text in columns))
     return ReportTable(label, headings, rows, tuple(notes), unassigned_lists(unassigned))
 
 
 def unassigned_lists(unassigned: Sequence[Unassigned]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return for each reason a heading with the number of cases, and the first ids."""
+    """Return a heading with the number of cases and the first ids, for each reason."""
     by_reason: dict[str, list[str]] = {}
     for case in unassigned:
         by_reason.setdefault(case.reason, []).append(case.case_id)

@@ -1,4 +1,4 @@
-"""A picture of one slice for a report: the mask's contour, what was drawn on it, a scale bar."""
+"""Picture of one slice for a report: the mask's contour, drawn measurements, a scale bar."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,7 +15,7 @@ _INCHES: Final = 3.2
 _BAR_MM: Final = 10.0
 _CONTOUR: Final = "#009E73"
 DRAWN: Final = "#FFD24D"
-"""What a reader drew; readable on black and grey, apart from every mask's colour."""
+"""Colour of a reader's drawings: readable on black and grey, different from all mask colours."""
 
 Line: TypeAlias = tuple[tuple[float, float], ...]
 """Points (x, y) in mm to the right of and below the picture's upper left corner."""
@@ -23,7 +23,7 @@ Line: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something drawn: its lines, the text beside them; an arrow has its tip at the last point."""
+    """A drawn measurement: its lines and their text; an arrow's tip is the last point."""
 
     lines: tuple[Line, ...]
     text: str = ""
@@ -32,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPicture:
-    """A slice: `image` (rows, columns) from 0 to 1, `contour` bool, mm of a row, a column."""
+    """A slice: `image` (rows, columns) from 0 to 1, `contour` bool, mm of a row and of a column."""
 
     image: NDArray[np.float32]
     contour: NDArray[np.bool_]
@@ -41,7 +41,7 @@ class KeyPicture:
 
 
 def key_figure(picture: KeyPicture) -> "Figure":
-    """Return the picture, true in its proportions; the bar is 10 mm long."""
+    """Return the picture with true proportions and a scale bar of 10 mm."""
     from matplotlib.figure import Figure
     from matplotlib.patheffects import withStroke
 

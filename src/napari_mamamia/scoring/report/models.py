@@ -1,4 +1,4 @@
-"""The tables of several models in a report: ranks, paired tests, variants of the ranking score."""
+"""Tables of several models in a report: ranks, paired tests, variants of the ranking score."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -23,11 +23,11 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _MOST_TESTS: Final = 30
-"""Paired tests that a page lists; of more those of neighbours by rank alone."""
+"""Largest number of paired tests on a page; beyond it, only neighbours by rank are compared."""
 
 
 def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
-    """Return one table for each variant of the ranking score, its definition below."""
+    """Return one table for each variant of the ranking score, with its definition below."""
     headings = (
         Column("Rank"),
         Column("Model", is_number=False),
@@ -58,7 +58,7 @@ def _composite_row(score: CompositeScore) -> Row:
 
 
 def models_table(models: Sequence[ModelReport], links: Mapping[str, str]) -> ReportTable:
-    """Return the models with their main numbers, each leading to its own page."""
+    """Return the models with their main numbers, each linked to its own page."""
     rows = []
     for model in models:
         scores = model.scores
@@ -80,7 +80,7 @@ def comparison_tables(
 ) -> tuple[ReportTable, ...]:
     """Return the ranking of several models, and the paired tests between them.
 
-    `links` lead from a model's name to its own page.
+    `links` maps a model's name to its own page.
     """
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     ranking = tuple(
@@ -136,7 +136,7 @@ def comparison_tables(
 
 
 def say_weights(sweep: Sweep, weight: float) -> str:
-    """Return at which weights of fairness nearest to `weight` another model leads; "" without any.
+    """Return the weights of fairness closest to `weight` at which another model leads; "" if none.
 
     The weights are those of the sweep, by default hundredths.
     """
@@ -152,12 +152,12 @@ def say_weights(sweep: Sweep, weight: float) -> str:
             verb = "leads" if len(leaders[place]) == 1 else "share the lead"
             texts.append(f"at {sweep.weights[place]:g} {names} {verb}")
     if not texts:
-        return "No other weight of fairness changes who leads."
-    return f"Another weight of fairness ({weight:g} here): {'; '.join(texts)}."
+        return "The same model leads at every weight of fairness."
+    return f"With another weight of fairness ({weight:g} here): {'; '.join(texts)}."
 
 
 def _find_first(ranks: NDArray[np.float64]) -> frozenset[int]:
-    """Return the places of those with rank 1."""
+    """Return the indices of the models with rank 1."""
     return frozenset(np.flatnonzero(ranks == 1).tolist())
 
 

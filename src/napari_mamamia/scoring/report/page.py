@@ -1,4 +1,4 @@
-"""A report of tables and figures in one self-contained HTML page, without network or script."""
+"""Self-contained HTML pages of tables and figures, without network access or scripts."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 
 _LINE: Final = 90
-"""Letters of the title that stand at the foot of each printed sheet."""
+"""Letters of the title in the footer of each printed sheet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A part of a page: what it `says` first, then notes, tables, figures, tables in a fold.
+    """A section of a page: the sentences of `says`, then notes, tables, figures and folded tables.
 
-    `pictures` of cases stand beside each other, each with its caption: small, or large enough to
-    be read.
+    `pictures` of cases are shown side by side, each with its caption: small, or large enough to
+    read.
     """
 
     title: str
@@ -41,10 +41,10 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """A page: `facts` stand below its title, `warnings` before the parts, `failures` at its end.
+    """A page: `facts` below its title, `warnings` before the sections, `failures` at the end.
 
-    `summary` stands before everything, `ways` lead to other pages. `created` and `software` say
-    when it was made and with what; "" means now and this.
+    `summary` comes before everything else, `ways` link to other pages. `created` and `software` say
+    when and with what the page was made; "" means now and this software.
     """
 
     title: str
@@ -81,13 +81,13 @@ class _Section:
 
 
 def render_page(page: Page, draw: Draw = draw_here) -> str:
-    """Return the text of the page; all text is escaped."""
+    """Return the HTML text of the page; all text is escaped."""
     sections = [_draw_section(section, draw) for section in page.sections]
     return _fill_template("page.html.j2", page, sections)
 
 
 def render_print(page: Page, draw: Draw = draw_here) -> str:
-    """Return the page as simple HTML, tables and pictures alone, which Qt's text engine can set."""
+    """Return the page as simple HTML with tables and pictures only, for Qt's text engine."""
     sections = [
         _Section(
             section,
@@ -110,11 +110,11 @@ def _fill_template(name: str, page: Page, sections: Sequence[_Section]) -> str:
 
 
 def find_template(name: str) -> Template:
-    """Return a page's template, which escapes all text that it is given."""
+    """Return the template of a page, which escapes all text."""
     return _open_templates().get_template(name)
 
 
-@cache  # it keeps what it compiled, 10 to 20 ms for a template
+@cache  # keeps compiled templates: 10 to 20 ms each
 def _open_templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("napari_mamamia.scoring", "templates"),
@@ -128,7 +128,7 @@ def _open_templates() -> Environment:
 
 
 def _quote_css(text: str) -> Markup:
-    """Return a text as it stands between the quotes of a style sheet, cut where a line is full."""
+    """Return a text escaped for a quoted CSS string, cut to one line."""
     short = text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"
     escaped = (char if char.isalnum() else f"\\{ord(char):x} " for char in short)
     return Markup("".join(escaped))  # noqa: S704 - letters, digits and escapes alone

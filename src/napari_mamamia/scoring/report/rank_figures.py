@@ -1,15 +1,18 @@
-"""Figures of a leaderboard: ranks and how far they hold, methods, pairs, cases, sites.
+"""Figures of a leaderboard: ranks with their stability, methods, pairs, cases and sites.
 
-Algorithms stand in rows, whose names stay readable on a phone and with fifty of them.
+Algorithms are rows, so that their names stay readable on a phone and with fifty of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.ranking.ranking import MethodRanking
+from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.figures import MODEL_COLOURS, SKY
+from napari_mamamia.scoring.report.report_figures import ReportFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,11 +21,65 @@ if TYPE_CHECKING:
 _INK: Final = "#333333"
 _PALE: Final = "#E4E4E4"
 _ROW: Final = 0.27
-"""Inches of a row with a name in it."""
+"""Inches of a row with a name."""
 _LARGEST_BLOB: Final = 170.0
 _MOST_LETTERS: Final = 28
 _MOST_NUMBERS: Final = 12
-"""Columns up to which a heat map writes its numbers into its cells."""
+"""Largest number of columns at which a heat map writes numbers into its cells."""
+
+
+def draw_stability(
+    stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
+) -> Iterator[ReportFigure]:
+    """Yield the figures of how sure ranks are; `stem` ends their names."""
+    lead = methods[0]
+    order = np.argsort(lead.ranks, kind="stable")
+    shown = [names[index] for index in order.tolist()]
+    stable = lead.stability
+    if stable is not None:
+        shares = _share_ranks(stable.ranks[:, order])
+        yield ReportFigure(
+            f"blobs-{stem}",
+            f"Ranks by {lead.method} over {n_draws:,} resamples of the cases: the area of a blob "
+            "is the share of resamples, the cross the median, the bar holds 95 %.",
+            Drawing(
+                rank_blobs,
+                (shown, shares, stable.median[order], stable.low[order], stable.high[order]),
+                has_png=False,
+            ),
+        )
+    if len(methods) > 1:
+        ranks = np.stack([method.ranks[order] for method in methods], axis=1)
+        yield ReportFigure(
+            f"lines-{stem}",
+            "Rank by each method: lines that cross say that the order hangs on the method.",
+            Drawing(
+                rank_lines,
+                (shown, [f"{method.method}" for method in methods], ranks),
+                has_png=False,
+            ),
+        )
+    taus = [method.stability.tau for method in methods if method.stability is not None]
+    if taus:
+        yield ReportFigure(
+            f"tau-{stem}",
+            "How like the full order the resampled ones are, by method; the cross is the median.",
+            Drawing(
+                tau_violins, ([f"{m.method}" for m in methods if m.stability], taus), has_png=False
+            ),
+        )
+
+
+def _share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of resamples in which each algorithm (row) has each rank (column).
+
+    Average ranks count at the next full one.
+    """
+    n_draws, m = ranks.shape
+    shares = np.zeros((m, m))
+    full = np.clip(np.ceil(ranks).astype(np.intp) - 1, 0, m - 1)
+    np.add.at(shares, (np.broadcast_to(np.arange(m), full.shape), full), 1 / n_draws)
+    return shares
 
 
 def rank_blobs(
@@ -32,10 +89,10 @@ def rank_blobs(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> "Figure":
-    """Return how often each algorithm had which rank: the area of a blob is a share of resamples.
+    """Return how often each algorithm had each rank, as blobs whose area is the share of resamples.
 
-    `shares` (m, m): row the algorithm, column the rank from 1. The cross is the median, the bar
-    holds 95 %; all (m,).
+    `shares` (m, m) has an algorithm per row and a rank per column, from 1. The cross is the median,
+    the bar holds 95 %; all (m,).
     """
     figure, axes = _make_rows_figure(names)
     at, rank = np.nonzero(shares)
@@ -62,7 +119,7 @@ def rank_lines(
             range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - index
         )
     last = len(methods) - 1
-    # names of algorithms that share a rank stand below each other
+    # names of algorithms with the same rank are written below each other
     for place, at in enumerate(np.argsort(ranks[:, -1], kind="stable").tolist()):
         axes.plot((last, last + 0.15), (ranks[at, -1], place + 1), color="#BDBDBD", linewidth=0.6)
         _write_text(axes, last + 0.2, place + 1, _shorten_name(names[at]), "left")
@@ -79,9 +136,9 @@ def rank_lines(
 
 
 def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> "Figure":
-    """Return which row is significantly better than which column: dark where p <= `alpha`.
+    """Return which row is significantly better than which column: dark if p <= `alpha`.
 
-    `p_values` (m, m), nan on the diagonal.
+    `p_values` is (m, m), nan on the diagonal.
     """
     shown = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
     figure, axes = _make_map_figure(names, len(names))
@@ -93,7 +150,7 @@ def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha:
 
 
 def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
-    """Return in how many cases each algorithm (row) had which rank (column, from 1)."""
+    """Return in how many cases each algorithm (row) had each rank (column, from 1)."""
     n_ranks = counts.shape[1]
     figure, axes = _make_map_figure(names, n_ranks)
     axes.imshow(counts, cmap="Blues", vmin=0, vmax=1.7 * max(1, counts.max()), aspect="auto")
@@ -109,10 +166,10 @@ def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
 def podium(
     names: Sequence[str], ranks: NDArray[np.float64], values: NDArray[np.float64], seed: int
 ) -> "Figure":
-    """Return every case as a line over the algorithms, in the order that they have in it.
+    """Return every case as a line over the algorithms, in the order of their ranks in it.
 
-    `ranks` and `values` (n, m). Within a rank each algorithm has its own column; ties are broken
-    at random by `seed`.
+    `ranks` and `values` are (n, m). Within a rank each algorithm has its own column; ties are
+    broken at random by `seed`.
     """
     from matplotlib.figure import Figure
 
@@ -146,7 +203,7 @@ def podium(
 
 
 def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> "Figure":
-    """Return how Kendall's tau-b of the resampled with the full ranks spreads, by method."""
+    """Return violins of Kendall's tau-b between resampled and full ranks, by method."""
     figure, axes = _make_rows_figure(methods)
     for index, tau in enumerate(taus):
         values = tau[~np.isnan(tau)]
@@ -168,9 +225,9 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
 def site_heat_map(
     sites: Sequence[str], names: Sequence[str], means: NDArray[np.float64], is_larger_better: bool
 ) -> "Figure":
-    """Return the mean of each algorithm (row) at each site (column); a cross where it was not run.
+    """Return the mean of each algorithm (row) at each site (column), a cross if it was not run.
 
-    `means` (sites, algorithms); dark is good.
+    `means` is (sites, algorithms); dark is good.
     """
     shown = means.T if is_larger_better else -means.T
     figure, axes = _make_map_figure(names, len(sites))
@@ -224,7 +281,7 @@ def _set_ranks(axes: "Axes", n: int) -> None:
 
 
 def _pick_ranks(n: int) -> list[int]:
-    """Return the ranks that are written on an axis, with 1 among them."""
+    """Return the ranks to label on an axis, including 1."""
     step = -(-n // 15)
     return list(range(1, n + 1, step))
 
@@ -241,5 +298,5 @@ def _write_text(axes: "Axes", x: float, y: float, text: str, side: str) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name that fits beside a figure; its table has it whole."""
+    """Return a name short enough for a figure; the table has the full name."""
     return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"

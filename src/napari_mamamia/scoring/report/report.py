@@ -1,4 +1,4 @@
-"""One self-contained ``report.html``: reads like a results page, without network or script."""
+"""Write ``report.html``: one self-contained page without network access."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,13 +31,13 @@ from napari_mamamia.scoring.report.groups import (
     slice_table,
     stratum_table,
 )
-from napari_mamamia.scoring.report.leaderboard import draw_stability
 from napari_mamamia.scoring.report.models import (
     comparison_tables,
     composite_tables,
     models_table,
 )
 from napari_mamamia.scoring.report.page import find_template
+from napari_mamamia.scoring.report.rank_figures import draw_stability
 from napari_mamamia.scoring.report.report_figures import (
     ReportFigure,
     figures_of_cohort,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Drawing a case of the gallery: grey image, outlines of reference and prediction, scale bar.
+# A case of the gallery: grey image, outlines of reference and prediction, scale bar.
 
 REFERENCE_COLOUR: Final = "#56B4E9"
 PREDICTION_COLOUR: Final = "#E69F00"
@@ -67,7 +67,7 @@ _BAR_MM: Final = 10.0
 
 
 def case_figure(picture: CasePicture) -> "Figure":
-    """Return the picture, 1.5 inches wide, true in its proportions; the bar is 10 mm long.
+    """Return the picture, 1.5 inches wide, with true proportions and a scale bar of 10 mm.
 
     Without an image the masks are outlined on dark grey.
     """
@@ -112,24 +112,24 @@ def draw_outline(
     axes.contour(x, y, padded, levels=[0.5], colors=[colour], linewidths=1.2)
 
 
-# A profile written out for the head of a report.
+# The definitions of a profile in words, for the head of a report.
 
 _WORDS = {
-    "chosen_label": "the chosen label, else any value above 0 (soft masks: at least 0.5)",
+    "chosen_label": "the chosen label, otherwise any value above 0 (soft masks: at least 0.5)",
     "mask": "the value 1 (soft masks: at least 0.5; 255 where it is the only value)",
-    "one": "the value 1 as it is stored",
+    "one": "only the stored value 1",
     "uint8": "not 0 as uint8",
-    "same_place": "equal shape and place, else a grid mismatch",
-    "same_shape": "equal shape; differing affines are warned of",
+    "same_place": "equal shape and position required",
+    "same_shape": "equal shape required; different affines cause a warning",
     "scored_as_empty": "scored as an empty prediction",
     "not_scored": "not scored",
 }
 
 
 def profile_points(name: str, *, is_given: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the definitions of a profile, each as a point and what holds.
+    """Return the definitions of a profile as pairs of name and text.
 
-    Where the values of the cases are given, only those of the cohort.
+    If the values of the cases were computed elsewhere, only the definitions of the cohort.
     """
     profile, rules = profile_named(name), rules_of(name)
     of_cases = () if is_given else _of_cases(profile)
@@ -152,7 +152,11 @@ def _of_cases(profile: Profile) -> tuple[tuple[str, str], ...]:
         ),
         ("One mask empty", f"Dice 0, NormHD {profile.norm_hd_one_empty:g}"),
         ("Prediction missing", _WORDS[profile.missing_prediction]),
-        *((("Leaves the published scripts", profile.departures),) if profile.departures else ()),
+        *(
+            (("Differs from the published scripts", profile.departures),)
+            if profile.departures
+            else ()
+        ),
     )
 
 
@@ -160,8 +164,8 @@ def _of_counting(profile: Profile) -> tuple[tuple[str, str], ...]:
     kinds = "Prediction missing, unreadable, on another grid, not finite, with too many labels"
     empty = profile.unusable.of(UnusableReason.EMPTY) or "its Dice and NormHD count"
     return (
-        (kinds, f"in what is ranked: {profile.unusable.rule}"),
-        ("Prediction empty", f"in what is ranked: {empty}"),
+        (kinds, f"for ranking: {profile.unusable.rule}"),
+        ("Prediction empty", f"for ranking: {empty}"),
     )
 
 
@@ -176,7 +180,7 @@ def _of_groups(rules: GroupRules) -> tuple[tuple[str, str], ...]:
             f"{', '.join(rules.menopause_groups)}; peri: {peri}; missing: {missing}",
         ),
         ("Breast density", f"{', '.join(rules.density_groups)}; missing: unassigned"),
-        ("Small groups", f"{least}; kept in the numbers"),
+        ("Small groups", f"{least}; included in the numbers"),
         ("Weight of fairness", f"{rules.weight_of_fairness:g}"),
     )
 
@@ -187,7 +191,7 @@ def _or_undefined(value: float | None) -> str:
 
 PAGE_ROWS: Final = 50
 MOST_JOINED: Final = 5000
-"""Rows up to which the page of several models holds the cases of all; else each one's own page."""
+"""Largest number of rows for one joint case table; beyond it, each model's page has its own."""
 NO_LINKS: Final[Mapping[str, str]] = MappingProxyType({})
 
 T = TypeVar("T")
@@ -212,7 +216,7 @@ class _Thumbnail:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One model as the template shows it."""
+    """The data of one model's section in the template."""
 
     name: str
     facts: str
@@ -234,11 +238,11 @@ def render_report(
     links: Mapping[str, str] = NO_LINKS,
     ways: Sequence[Way] = (),
 ) -> str:
-    """Make the report, the text of one HTML page that loads nothing.
+    """Return the report as the text of one HTML page that loads nothing.
 
-    With `links` to a page of each model it holds what is on all of them alone; `ways` lead to pages
-    beside it. All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them
-    as data, which the page's script sorts, filters and pages.
+    With `links` to a page of each model it only holds what concerns all models; `ways` link to
+    further pages. All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of
+    them as data, which the page's script sorts, filters and pages.
     """
     total = len(content.models) + 1
     figures = _list_figures(content) if content.ranks else figures_of_cohort(content)
@@ -284,7 +288,7 @@ def _list_figures(content: ReportContent) -> Iterator[ReportFigure]:
 
 
 def _compare_models(content: ReportContent, links: Mapping[str, str]) -> tuple[ReportTable, ...]:
-    """Return the tables of several models; where no ranking names the models, one that does."""
+    """Return the tables of several models; without a ranking, a table that names the models."""
     if content.comparison is not None:
         return comparison_tables(content.comparison, links)
     return (models_table(content.models, links),) if links else ()
@@ -316,9 +320,10 @@ def write_report(
 def write_reports(
     content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
 ) -> Path:
-    """Write to `path` what is on several models together, and a page for each beside it.
+    """Write the joint report of several models to `path`, and one page per model next to it.
 
-    A model's page is ``NAME/report.html`` where `path` is ``report.html``. Errors as there.
+    A model's page is ``NAME/report.html`` if `path` is ``report.html``. Errors are those of
+    `write_report`.
     """
     names = _order_names(content)
     links = {name: f"{quote(name)}/{path.name}" for name in names}
@@ -337,7 +342,7 @@ def write_reports(
 
 
 def _order_names(content: ReportContent) -> list[str]:
-    """Return the models by rank, those without one last."""
+    """Return the models by rank, those without a rank last."""
     names = [model.scores.name for model in content.models]
     places: dict[str, float] = {}
     if content.comparison is not None:
@@ -398,7 +403,7 @@ def _describe_model(model: ModelReport) -> str:
     text += f", {excluded:,} excluded from the means"
     text = "; ".join([text, *(counted_lines(counted) if counted else ())])
     if scores.outside:
-        text += f"; {len(scores.outside):,} outside the list of cases do not count"
+        text += f"; {len(scores.outside):,} outside the list of cases are not counted"
     if scores.clinical is None:
         return f"{text}; no clinical table"
     table = scores.clinical
@@ -442,6 +447,6 @@ def _make_thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Th
 
 @contextmanager
 def _standing_at(now: Progress) -> Iterator[None]:
-    """Tell each step of a part of the work as `now`, so that progress never falls."""
+    """Report every step inside as the progress `now`, so that progress never falls."""
     with changing(lambda _: now):
         yield

@@ -1,4 +1,4 @@
-"""Which figures a report holds, each with its name and caption."""
+"""The figures of a report, each with its name and caption."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from napari_mamamia.scoring.statistics.bootstrap import interval_named
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportFigure:
-    """A figure to draw, the stem of its files, and what it shows."""
+    """A figure to draw, its file name without suffix, and its caption."""
 
     name: str
     caption: str
@@ -37,7 +37,7 @@ class ReportFigure:
 
 
 def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
-    """Yield the figures that hold all models: fairness against performance, weight sweep."""
+    """Yield the figures of all models together: fairness against performance, weight sweep."""
     if not content.is_ranked:
         return
     points = [point for model in content.models if (point := _make_point(model))]
@@ -51,9 +51,13 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
         shaded = " The shaded region beats the baseline in both." if content.baseline else ""
         yield ReportFigure(
             "fairness_performance",
-            f"Fairness against performance (profile {content.profile}), crosses: 95 % "
-            "intervals, where the value lies inside (one of fairness leaves small groups out), "
-            "dotted: equal ranking scores at weight of fairness 0.5." + shaded + named,
+            (
+                f"Fairness against performance (profile {content.profile}). Crosses: 95 % "
+                "intervals, if they contain the value (those of fairness leave small groups out). "
+                "Dotted: equal ranking scores at weight of fairness 0.5."
+            )
+            + shaded
+            + named,
             Drawing(fairness_performance, (points, label, content.baseline)),
         )
     sweep = _make_sweep(content, points)
@@ -76,9 +80,9 @@ def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
 def write_figures(
     content: ReportContent, folder: Path, *, overwrite: bool = False, draw: Draw = draw_here
 ) -> tuple[Path, ...]:
-    """Write every figure as PNG (200 dots per inch) and SVG: the paths.
+    """Write every figure as PNG (200 dots per inch) and SVG, and return the paths.
 
-    With several models each one's figures lie in a folder of its name.
+    With several models each model's figures are in a folder of its name.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def write_figures(
 
 
 def write_figure(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
-    """Write a figure that was drawn as PNG and SVG: the paths."""
+    """Write a drawn figure as PNG and SVG, and return the paths."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     with saving(png, overwrite=overwrite) as temporary:
         temporary.write_bytes(drawn.png)

@@ -1,4 +1,4 @@
-"""The tables of a response (pCR) report."""
+"""Tables of a response (pCR) report."""
 
 from napari_mamamia.scoring.cohort.classification import VariableOdds
 from napari_mamamia.scoring.cohort.gap_records import GroupUncertainty
@@ -42,7 +42,7 @@ def response_table(result: ResponseResult) -> ReportTable:
             why or "(recall of responders + recall of non-responders)/2, 0.5 is chance",
         ),
         ("Fairness", "fairness", cohort.fairness, why or cohort.odds.reason or "1 is best"),
-        ("Disparity, mean", "disparity", cohort.odds.raw, "equalised odds, 0 is best, not cut"),
+        ("Disparity, mean", "disparity", cohort.odds.raw, "equalised odds, 0 is best, not clipped"),
     ]
     shown += [
         (
@@ -117,7 +117,7 @@ def _make_rates_table(variable: VariableOdds, uncertainty: GroupUncertainty) -> 
         " ".join(say_disparity(estimate, uncertainty.minimum_group)),
     ]
     if any(group.is_small for group in variable.groups):
-        notes.append("Grey: fewer cases than the profile asks for; kept in the numbers.")
+        notes.append("Grey: fewer cases than the profile requires; included in the numbers.")
     return ReportTable(
         variable_label(variable.variable),
         (Column("Group", is_number=False), *(Column(text) for text in headings)),

@@ -1,4 +1,4 @@
-"""The tables of a model in a report: numbers with intervals, cost, failures, what is left out."""
+"""Tables of a model in a report: numbers with intervals, cost, failures, excluded cases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -43,13 +43,13 @@ INTERVAL_COLUMNS: Final = (
 ROWS_LISTED: Final = 100
 
 Named = tuple[str, str, float, str]
-"""Label, name of the interval, value, definition or the reason why there is no value."""
+"""Label, name of the interval, value, and definition or the reason for a missing value."""
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
     """Return the cohort's numbers of Task 1 with their intervals.
 
-    `defined_by` says what defines them; without it the profile does.
+    `defined_by` names their definitions; by default the profile.
     """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
@@ -105,7 +105,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
 
 
 def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
-    """Return the numbers of the scored cases alone, where those above count others too."""
+    """Return the numbers of the scored cases alone, if the numbers above count others too."""
     counted, means = result.counted, result.measured.performance
     if not counted.unusable:
         return ()
@@ -126,7 +126,7 @@ def interval_rows(
 ) -> tuple[Row, ...]:
     """Return one row for each number, with its interval and those of further methods.
 
-    A number that gaps between groups enter has the one of `contrasts` by its name, and no other.
+    A number that contains gaps between groups has the interval in `contrasts`, and no other.
     """
     rows = []
     for label, name, value, definition in shown:
@@ -144,12 +144,12 @@ def interval_rows(
 
 
 def _mark_interval(interval: Interval) -> str:
-    """Return both ends, with a star where the interval has a warning."""
+    """Return both ends, with a star if the interval has a warning."""
     return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
 
 
 def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return how intervals were made."""
+    """Return notes on how intervals were computed."""
     contrasts = BY_CONTRASTS.format(least=uncertainty.minimum_group)
     of_groups = (contrasts,) if uncertainty.disparities else ()
     if not intervals:
@@ -161,7 +161,7 @@ def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty)
 
 
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a heading and what is odd about some intervals; () if nothing is."""
+    """Return a heading and the warnings of intervals; () if there are none."""
     odd = tuple(
         f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning}"
         for i in intervals
@@ -169,7 +169,7 @@ def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[s
     )
     if not odd:
         return ()
-    return ((f"* {len(odd)} intervals with a warning: read them with care", odd),)
+    return ((f"* {len(odd)} intervals with a warning", odd),)
 
 
 def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
@@ -196,17 +196,19 @@ def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
         Column("Cost", is_number=False),
         Column("Median"),
         Column("Worst"),
-        Column("n that tell it"),
+        Column("n recorded"),
     )
     notes = (
-        f"Device: {devices}. As the provenance beside each prediction says; memory is the highest "
-        "of the whole process up to that case.",
+        (
+            f"Device: {devices}. From the provenance of each prediction; memory is the peak of the "
+            "whole process up to that case."
+        ),
     )
     return ReportTable("What the predictions cost", headings, lines, notes)
 
 
 def failure_table(model: ModelReport) -> ReportTable | None:
-    """Return how many cases have each failure kind; None where they were not looked for."""
+    """Return how many cases have each failure kind; None if the kinds were not determined."""
     if not model.has_failure_kinds:
         return None
     n_cases = max(model.scores.n_cases, 1)
@@ -220,7 +222,7 @@ def failure_table(model: ModelReport) -> ReportTable | None:
         rows.append(Row((kind.value, what, *counted), n == 0))
     headings = (
         Column("Kind", is_number=False),
-        Column("What it is", is_number=False),
+        Column("Type", is_number=False),
         Column("Cases"),
         Column("% of all"),
     )
@@ -229,7 +231,7 @@ def failure_table(model: ModelReport) -> ReportTable | None:
 
 
 def excluded_table(model: ModelReport) -> ReportTable | None:
-    """Return the cases that were not scored as they should be, None if there are none."""
+    """Return the cases that were not scored normally, None if there are none."""
     failures = model.scores.failures
     if not failures:
         return None

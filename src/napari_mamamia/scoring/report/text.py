@@ -1,4 +1,4 @@
-"""How a report writes numbers, names and tables."""
+"""Texts, numbers and table records of reports."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -30,10 +30,10 @@ _VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers are set to the right, short `is_whole` cells are not broken.
+    """A column's heading; numbers are right-aligned, and short `is_whole` cells are not broken.
 
-    `WHOLE_LETTERS` is what a line has room for beside other columns, such as a case's id: our
-    choice. One longer id is broken, and lets the others stand as they are.
+    `WHOLE_LETTERS` is the width of such a cell, such as a case's id: our choice. A single longer id
+    is broken, and the others stay on one line.
     """
 
     label: str
@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row as they are read; `is_small` greys it, `link` leads on from its name."""
+    """The texts of a row; `is_small` greys it, `link` is the target of its name."""
 
     cells: tuple[str, ...]
     is_small: bool = False
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table with a title above and notes below it; `listed` folds long lists away."""
+    """A table with a title above and notes below it; `listed` holds long lists, folded away."""
 
     title: str
     columns: tuple[Column, ...]
@@ -64,7 +64,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader asks first, such as "How sure?", and sentences that answer it."""
+    """A question of the reader, such as "How sure?", and sentences that answer it."""
 
     question: str
     sentences: tuple[str, ...]
@@ -72,7 +72,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A link to a page beside this one."""
+    """A link to another page of the same report."""
 
     text: str
     target: str
@@ -93,7 +93,7 @@ def number(value: float, decimals: int = DECIMALS) -> str:
 
 
 def range_text(low: float, high: float, decimals: int = DECIMALS) -> str:
-    """Return both ends of an interval, "–" without them.
+    """Return both ends of an interval, "–" without an interval.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def p_said(p_value: float) -> str:
 
 
 def variable_label(variable: str) -> str:
-    """Return the name of a group variable as a reader sees it."""
+    """Return the title of a group variable."""
     if variable.startswith(TAG):
         return f"Tag: {variable.removeprefix(TAG)}"
     return _VARIABLES.get(variable, variable.replace("_", " "))

@@ -1,1 +1,1 @@
-"""Formulas of one subject each: performance, AUC, calibration, bootstrap."""
+"""Statistical formulas: performance, AUC, calibration, bootstrap, intervals of gaps."""

@@ -1,4 +1,4 @@
-"""Area under the ROC curve, average precision, and DeLong's test for the former."""
+"""Area under the ROC curve with DeLong's test, and average precision."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -11,12 +11,12 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import count_in_rows
 
 _ROUNDING: Final = 1e-15
-"""A variance below this comes from rounding: the two models order the cases alike."""
+"""A smaller variance is due to rounding: both models order the cases alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class AucInterval:
-    """An AUC with DeLong's standard error and the normal interval cut to 0 to 1."""
+    """An AUC with DeLong's standard error and the normal interval, clipped to 0 to 1."""
 
     auc: float
     standard_error: float
@@ -27,7 +27,7 @@ class AucInterval:
 
 @dataclass(frozen=True, slots=True)
 class AucComparison:
-    """Two AUCs on the same cases; `p_value` is two-sided, nan with the `reason`."""
+    """DeLong's test of two AUCs on the same cases; `p_value` is two-sided, nan with `reason`."""
 
     auc_a: float
     auc_b: float
@@ -40,10 +40,10 @@ class AucComparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCases:
-    """Cases in order of their scores: sorted once, counted often.
+    """Cases ranked by score: sorted once, then counted for any resample.
 
-    `places` (n,) is 2 * (how many distinct scores are lower) + (1 for a responder), `n_scores` how
-    many distinct scores there are.
+    `places` (n,) is 2 * (number of lower distinct scores) + (1 for a responder), and `n_scores` is
+    the number of distinct scores.
     """
 
     places: NDArray[np.int64]
@@ -58,19 +58,16 @@ class RankedCases:
     def counts(
         self, drawn: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return responders and others at each distinct score, rising, (b, u) both.
+        """Return the numbers of responders and of others at each score, ascending, both (b, u).
 
-        `drawn` (b, n) are the cases of each resample; without it each case counts once.
+        `drawn` (b, n) holds the cases of each resample; without it each case counts once.
         """
         places = self.places[None] if drawn is None else self.places[drawn]
         both = count_in_rows(places, 2 * self.n_scores).astype(np.float64)
         return both[:, 1::2], both[:, ::2]
 
     def auc_without_each(self) -> NDArray[np.float64]:
-        """Return the AUC of all other cases for each case, (n,).
-
-        A case takes the pairs away that it is in.
-        """
+        """Return the AUC with each case left out in turn, (n,)."""
         ((yes,), (no,)) = self.counts()
         n_yes, n_no = yes.sum(), no.sum()
         below, above = np.cumsum(no) - no / 2, n_yes - np.cumsum(yes) + yes / 2
@@ -82,15 +79,16 @@ class RankedCases:
             ],
             axis=1,
         )
-        # `places` is twice the rank of a score and the class, which is the place in this table.
+        # `places` is twice the rank of a score plus the class: the index into this flattened
+        # table.
         aucs: NDArray[np.float64] = without.ravel()[self.places]
         return aucs
 
     def average_precision_without_each(self) -> NDArray[np.float64]:
-        """Return the average precision of all other cases for each case, (n,).
+        """Return the average precision with each case left out in turn, (n,).
 
-        Thresholds above a case's score keep their precision; at it and below there is a case less,
-        and a hit less without a responder.
+        Thresholds above the case's score keep their precision. At its score and below, one case
+        less is called positive, and one hit less if the case is a responder.
         """
         yes, no = (counts[0, ::-1] for counts in self.counts())
         n_yes, hits, n_called = yes.sum(), np.cumsum(yes), np.cumsum(yes + no)
@@ -101,13 +99,13 @@ class RankedCases:
         without_no = kept_above + _sums_from(fewer_said)
         without_yes = kept_above + _sums_from(yes * fewer_hits) - fewer_hits
         without = np.stack([ratio(without_no, n_yes), ratio(without_yes, n_yes - 1)], axis=1)
-        # Thresholds were taken falling; `places` counts the scores rising.
+        # The thresholds above descend; `places` counts the scores in ascending order.
         precisions: NDArray[np.float64] = without[::-1].ravel()[self.places]
         return precisions
 
 
 def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the share of pairs of a responder and a non-responder that the score orders rightly.
+    """Return the share of (responder, non-responder) pairs that the score orders correctly.
 
     `label` (n,) holds 0 and 1, `score` (n,) any numbers; ties count half. nan with one class only.
     Source: J. A. Hanley, B. J. McNeil, Radiology 143 (1982) 29.
@@ -121,10 +119,10 @@ def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
 
 
 def average_precision(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the sum over thresholds of precision times the rise of recall, without interpolation.
+    """Return the sum over thresholds of precision times the increase of recall, not interpolated.
 
-    Arguments as in `auc`; the share of responders is chance, nan without one. Equal scores are one
-    threshold.
+    Arguments are as in `auc`. Chance level is the share of responders; nan without a responder.
+    Equal scores form one threshold.
 
     Examples
     --------
@@ -170,7 +168,7 @@ def compare_aucs(
 ) -> AucComparison:
     """Return DeLong's test of two models' AUCs on the same cases; all arrays (n,) without nan.
 
-    Source: E. R. DeLong et al., Biometrics 44 (1988) 837, by the mid-ranks of X. Sun, W. Xu, IEEE
+    Source: E. R. DeLong et al., Biometrics 44 (1988) 837, with the mid-ranks of X. Sun, W. Xu, IEEE
     Signal Processing Letters 21 (2014) 1389.
     """
     values, covariance = _compute_delong(label, np.stack([score_a, score_b]))
@@ -179,7 +177,7 @@ def compare_aucs(
     if np.isnan(variance):
         reason = "fewer than two responders or two non-responders"
     elif variance < _ROUNDING:
-        reason = "both models order the cases alike, so that the difference has no variance"
+        reason = "both models order the cases alike, so their difference has no variance"
     else:
         z = float((values[0] - values[1]) / np.sqrt(variance))
         p_value = float(2 * ndtr(-abs(z)))
@@ -188,7 +186,7 @@ def compare_aucs(
 
 
 def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each value and all behind it."""
+    """Return the sum of each value and all values after it."""
     sums: NDArray[np.float64] = np.cumsum(values[::-1])[::-1]
     return sums
 

@@ -18,29 +18,31 @@ from napari_mamamia.scoring.statistics.resampling import (
 )
 
 Numbers = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""From sums over the cases (b, k) to the values (b, m) of m numbers."""
+"""Maps sums over the cases (b, k) to the values (b, m) of m numbers."""
 
 LEVEL: Final = 0.95
 
 _PRODUCTS: Final = 1 << 18
-"""Multiplications of one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
-they wait for each other: 12 ms instead of 2 ms for 1000 x 574 x 52 with both cores taken."""
+"""Multiplications in one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
+they wait for each other: 12 ms instead of 2 ms for 1000 x 574 x 52 with both cores in use.
+"""
 
 _ROWS: Final = 1 << 12
-"""Cases left out one by one in one step."""
+"""Leave-one-out cases computed in one step."""
 
 _RESAMPLING: Final = "Resampling cases"
 
 _ROUNDING: Final = 1e-12
-"""An estimate this close to an end of its interval lies inside, and values left out one by one
-that differ by less (root of the sum of squares) are equal."""
+"""Tolerance for rounding: an estimate this close to an end counts as inside its interval, and
+leave-one-out values that differ by less (root of the sum of squares) count as equal.
+"""
 
 
 class IntervalMethod(StrEnum):
-    """How the ends of an interval are found among the resampled values."""
+    """How the ends of an interval are computed from the resampled values."""
 
     PERCENTILE = "percentile"
-    """Percentiles of the resampled values, linearly interpolated. The paper's."""
+    """Percentiles of the resampled values, linearly interpolated, as in the paper."""
     BASIC = "basic"
     """The percentile interval mirrored at the estimate."""
     BCA = "bca"
@@ -49,10 +51,10 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval for the number `name`; both ends nan, with the `reason`, where it has none.
+    """An interval of the number `name`; both ends are nan, with the `reason`, if it is undefined.
 
-    `n_resamples` values were used, `n_undefined` more were nan. `warning` says what is odd: the
-    estimate outside its own interval, or undefined resamples.
+    `n_resamples` values were used, and `n_undefined` further values were nan. `warning` says what
+    is unusual: an estimate outside its own interval, or undefined resamples.
     """
 
     name: str
@@ -70,7 +72,7 @@ class Interval:
 def interval_named(
     intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
 ) -> Interval | None:
-    """Return the interval of that number and method, None if it was not made."""
+    """Return the interval of a number by a method, None if there is none."""
     return next((i for i in intervals if i.name == name and i.method is method), None)
 
 
@@ -78,7 +80,7 @@ def interval_named(
 class Bootstrap:
     """The resampled values of m numbers.
 
-    `estimates` (m,) from the cases themselves, `replicates` (B, m) from the resamples,
+    `estimates` (m,) are computed from all cases, `replicates` (B, m) from the resamples, and
     `leave_one_out` (n, m) with each case left out once; all float64, nan where undefined.
     """
 
@@ -96,10 +98,11 @@ class Bootstrap:
     ) -> Interval:
         """Return the interval of one number, at `level` between 0 and 1.
 
-        `bounds` are what the number can be: the basic interval's ends are cut to them.
+        `bounds` are the lowest and highest possible values: the ends of the basic interval are
+        clipped to them.
         """
         if not 0 < level < 1:
-            raise ValueError(f"the level of an interval lies between 0 and 1, got {level:g}")
+            raise ValueError(f"expected an interval level between 0 and 1, got {level:g}")
         method, place = IntervalMethod(method), self.names.index(name)
         column = self.replicates[:, place]
         defined = column[~np.isnan(column)]
@@ -130,9 +133,9 @@ def bootstrap(
     leave_one_out: NDArray[np.float64],
     n_resamples: int = N_RESAMPLES,
 ) -> Bootstrap:
-    """Return m numbers with their values on `n_resamples` resamples, which come in blocks (b, m).
+    """Return m numbers with their values on `n_resamples` resamples, given in blocks (b, m).
 
-    `estimates` (m,) are those of the cases themselves, `leave_one_out` (n, m) those without each.
+    `estimates` (m,) are computed from all cases, `leave_one_out` (n, m) with each case left out.
     """
     blocks, n_drawn = [], 0
     for block in replicates:
@@ -149,10 +152,10 @@ def bootstrap_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return the values on resamples, drawn with replacement, of numbers that follow from sums.
+    """Return the bootstrap of numbers that are functions of sums over the cases.
 
-    `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
-    Two calls with the same number of cases and seed use the same resamples, so that models can be
+    `parts` (n, k) is what each case adds to k sums; `numbers` maps sums (b, k) to values (b, m).
+    Calls with the same number of cases and seed use the same resamples, so that models can be
     compared resample by resample.
 
     Raises
@@ -172,10 +175,10 @@ def bootstrap_sums(
 
 
 def _weighted_sums(weights: NDArray[np.uint8], parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the matrix product of weights (b, n) and parts (n, k), a tile at a time.
+    """Return the matrix product of weights (b, n) and parts (n, k), computed in tiles.
 
-    Tiles stay near the core and below the threads of OpenBLAS: of a cohort of ordinary size some
-    resamples with all cases, else some cases of all resamples.
+    Tiles stay in the cache and below the size at which OpenBLAS starts threads: some resamples with
+    all cases for a cohort of ordinary size, otherwise some cases of all resamples.
     """
     n_rows, (n_cases, n_sums) = len(weights), parts.shape
     rows = min(n_rows, _PRODUCTS // max(1, parts.size) or n_rows)
@@ -203,7 +206,9 @@ def _find_ends(
         bias = _estimate_bias(estimate, replicates)
         if np.isinf(bias):
             side = "below" if bias < 0 else "above"
-            return (np.nan, np.nan), f"the estimate lies {side} all resampled values: no BCa"
+            return (np.nan, np.nan), (
+                f"the estimate lies {side} all resampled values, so BCa is undefined"
+            )
         shifted = bias + ndtri(tails)
         tails = ndtr(bias + shifted / (1 - acceleration(leave_one_out) * shifted))
     low, high = np.percentile(replicates, 100 * tails)
@@ -213,7 +218,7 @@ def _find_ends(
 
 
 def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
-    """Return z0, from the share of resampled values below the estimate, ties counted half.
+    """Return z0 from the share of resampled values below the estimate, with ties counted half.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.14.
     """
@@ -222,7 +227,7 @@ def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
 
 
 def acceleration(leave_one_out: NDArray[np.float64]) -> float:
-    """Return the acceleration of BCa from the values with each case left out, 0 if all agree.
+    """Return the BCa acceleration from the leave-one-out values, 0 if all are equal.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.15.
     """

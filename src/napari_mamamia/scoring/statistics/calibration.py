@@ -1,4 +1,4 @@
-"""How far predicted probabilities can be believed: Brier score, reliability bins, ECE."""
+"""Calibration of predicted probabilities: Brier score, reliability bins, ECE."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 N_BINS: Final = 10
-"""Quantile bins of the reliability diagram; fewer where scores are tied."""
+"""Number of quantile bins of the reliability diagram; tied scores give fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Cases with a score above `low` up to and with `high` (the first bin: `low` too).
+    """Cases with a score above `low` up to and including `high` (the first bin includes `low`).
 
-    `mean_score` is what the model says, `response_rate` what happened, both 0 to 1.
+    `mean_score` is the mean predicted probability, `response_rate` the observed rate, both 0 to 1.
     """
 
     low: float
@@ -26,7 +26,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The Brier score, the expected calibration error and the bins it is made of, over n cases."""
+    """The Brier score, the expected calibration error (ECE) and its bins, over n cases."""
 
     brier: float
     ece: float
@@ -37,15 +37,16 @@ class Calibration:
 def calibration(
     label: NDArray[np.float64], score: NDArray[np.float64], n_bins: int = N_BINS
 ) -> Calibration:
-    """Return Brier score, ECE and reliability bins of scores 0 to 1 against labels 0 and 1.
+    """Return the Brier score, the ECE and reliability bins of scores 0 to 1 against labels 0 and 1.
 
-    Both are (n,) without nan. The edges of the bins are quantiles of the scores, linearly
-    interpolated; equal edges are merged, so equal scores share a bin and no bin is empty. ECE is
-    the mean over cases of |mean score - response rate| of their bin. Without cases: nan, no bins.
-    Source: arXiv 2603.01250v2 (quantile bins); C. Guo et al., ICML 2017, Eq. 3 (ECE).
+    Both arrays are (n,) without nan. Bin edges are quantiles of the scores, linearly
+    interpolated; equal edges are merged, so equal scores share a bin and no bin is empty. ECE
+    is the mean over cases of |mean score - response rate| of their bin. Without cases the
+    numbers are nan, without bins. Source: arXiv 2603.01250v2 (quantile bins); C. Guo et al.,
+    ICML 2017, Eq. 3 (ECE).
     """
     if n_bins < 1:
-        raise ValueError(f"a reliability diagram has 1 bin or more, got {n_bins}")
+        raise ValueError(f"expected 1 bin or more for a reliability diagram, got {n_bins}")
     if not len(score):
         return Calibration(float("nan"), float("nan"), (), 0)
     bins = _make_bins(label, score, n_bins)
@@ -54,7 +55,7 @@ def calibration(
 
 
 def brier_score(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the mean squared distance of score and label, 0 (best) to 1; nan without cases.
+    """Return the mean squared difference of score and label, 0 (best) to 1; nan without cases.
 
     Source: G. W. Brier, Monthly Weather Review 78 (1950) 1, for two classes, counted once.
 
@@ -77,7 +78,7 @@ def _make_bins(
         bins.append(
             ReliabilityBin(
                 float(edges[code]),
-                # Scores that are all alike leave one edge, which is both ends of the bin.
+                # Equal scores give a single edge, which is both ends of the bin.
                 float(edges[min(code + 1, len(edges) - 1)]),
                 int(inside.sum()),
                 float(score[inside].mean()),

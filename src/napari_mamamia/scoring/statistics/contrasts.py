@@ -1,7 +1,7 @@
-"""Intervals of the largest gap between groups, by inverted pairwise contrasts.
+"""Intervals of the largest gap between groups, by inverting pairwise contrasts.
 
-The largest minus the smallest of group means is not smooth where groups tie, never negative, and
-noise only adds to it: resampling adds the noise a second time. Contrasts of pairs do neither.
+The largest minus the smallest group mean is not smooth where groups tie, is never negative, and is
+biased upwards by noise: resampling adds the noise a second time. Pairwise contrasts avoid both.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,23 @@ Array = NDArray[np.float64]
 
 LEVEL: Final = 0.95
 TRUSTED_SIZE: Final = 20
-"""A smaller group takes the pooled variance where its own is smaller: by luck it holds no failure,
-and its spread looks tiny. Coverage with and without: docs/methods/intervals.md."""
+"""Groups smaller than this use the pooled variance if their own is smaller: a small group may
+contain
+no failure by chance, so that its spread looks tiny. Coverage with and without this rule:
+docs/methods/intervals.md.
+"""
 
 _WIDEST: Final = 14.0
-"""A range of normal numbers above this does not occur in double precision."""
+"""A studentised range above this does not occur in double precision."""
 _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 120, np.inf])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMoments:
-    """Sizes, means and variances (n - 1) of g groups of two cases or more, (g,) each.
+    """Sizes, means and variances (n - 1) of g groups with two cases or more, (g,) each.
 
-    `used` is the variance that an interval takes: that of a group under `TRUSTED_SIZE` cases is at
-    least the pooled one.
+    `used` is the variance that intervals use: for a group under `TRUSTED_SIZE` cases, at least the
+    pooled variance.
     """
 
     n: Array
@@ -42,7 +45,7 @@ class GroupMoments:
 
     @property
     def used(self) -> Array:
-        """The variances that intervals are made of, (g,)."""
+        """The variances that intervals use, (g,)."""
         freedom = self.n - 1
         pooled = float((freedom * self.variance).sum() / freedom.sum())
         is_small = self.n < TRUSTED_SIZE
@@ -50,13 +53,13 @@ class GroupMoments:
 
     @property
     def errors(self) -> Array:
-        """The variances of the means, (g,)."""
+        """The squared standard errors of the group means, (g,)."""
         return self.used / self.n
 
 
 @dataclass(frozen=True, slots=True)
 class GapEnds:
-    """Both ends of an interval of a gap; `pair` are the groups (higher, lower) that give `high`."""
+    """Both ends of the interval of a gap; `pair` holds the groups (higher, lower) of `high`."""
 
     low: float
     high: float
@@ -65,10 +68,10 @@ class GapEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GapColumns:
-    """The groups of one gap: their moments, and what each case adds to the errors of their means.
+    """The groups of one gap: their moments, and each case's share in the errors of the means.
 
-    `apart` (n, g) is (value - mean of its group)/size of the group where a case is in a group, else
-    0. The rows of all gaps are the same cases.
+    `apart` (n, g) is (value - group mean)/group size if a case is in the group, otherwise 0. The
+    rows of all gaps are the same cases.
     """
 
     moments: GroupMoments
@@ -78,8 +81,8 @@ class GapColumns:
 def range_point(level: float, n_groups: int, freedom: Array) -> Array:
     """Return q(level; groups, freedom)/sqrt 2, q the studentised range, for freedoms from 1 on.
 
-    With two groups this is Student's t at (1 + level)/2. Interpolated in 1/freedom, relative error
-    below 1e-5 from two degrees of freedom on.
+    With two groups this is Student's t at (1 + level)/2. Interpolated in 1/freedom, with a relative
+    error below 1e-5 from two degrees of freedom on.
     """
     inverse = np.clip(1 / np.maximum(freedom, 1), 0, 1)
     points: Array = np.exp(_range_spline(level, n_groups)(inverse))
@@ -87,7 +90,7 @@ def range_point(level: float, n_groups: int, freedom: Array) -> Array:
 
 
 def range_by_chance(errors: Array) -> float:
-    """Return the mean range of independent normal numbers of mean 0 and these variances (g,)."""
+    """Return the mean range of independent normal numbers with mean 0 and these variances (g,)."""
     spread = np.sqrt(errors[errors > 0])
     if not spread.size:
         return 0.0
@@ -102,16 +105,19 @@ def range_by_chance(errors: Array) -> float:
 
 
 def beyond_chance(gap: float, by_chance: float) -> float:
-    """Return sqrt(max(0, gap^2 - by_chance^2)): what is left of a gap without the noise in it."""
+    """Return sqrt(max(0, gap^2 - by_chance^2)): the gap without the part that noise explains."""
     return float(np.sqrt(max(0.0, gap**2 - by_chance**2)))
 
 
 def gap_ends(groups: GroupMoments, low: float = LEVEL, high: float = LEVEL) -> GapEnds:
-    """Return the interval of the largest difference of the means of two groups or more.
+    """Return the interval of the largest difference between the means of two groups or more.
 
-    `low` and `high` are the levels of both ends. The lower end must beat the largest of many gaps
-    (Games-Howell); the upper end is the highest of the pairs' own, since the true worst pair is one
-    of them and its own bound covers. With two groups it is Welch's interval of |difference|.
+    `low` and `high` are the levels of the two ends. The lower end corrects for choosing the largest
+    of
+    many gaps (Games-Howell). The upper end is the highest upper end of all pairs: the true worst
+    pair
+    is one of them, and its own bound covers it. With two groups this is Welch's interval of
+    |difference|.
     """
     higher, lower = _ordered_pairs(len(groups.n))
     errors = groups.errors
@@ -130,11 +136,11 @@ def gap_ends(groups: GroupMoments, low: float = LEVEL, high: float = LEVEL) -> G
 
 
 def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
-    """Return the upper end of the mean of several gaps over the same cases.
+    """Return the upper end of the interval of the mean of several gaps over the same cases.
 
-    One pair of groups for each gap, the pairs that give the highest end of the mean of their
-    differences, whose variance holds the covariance of all group means. The search changes a gap's
-    pair while the end rises.
+    One pair of groups is chosen for each gap: the pairs with the highest upper end for the mean of
+    their differences, whose variance includes the covariance of all group means. The search changes
+    one pair at a time while the end rises.
     """
     sizes = np.concatenate([gap.moments.n for gap in gaps])
     means = np.concatenate([gap.moments.mean for gap in gaps])
@@ -164,10 +170,10 @@ def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
 
 
 def rate_gap_ends(hits: Array, n: Array, low: float = LEVEL, high: float = LEVEL) -> GapEnds:
-    """Return the interval of the largest difference of rates hits/n of two groups or more.
+    """Return the interval of the largest difference of rates hits/n between two groups or more.
 
-    Newcombe's interval of each pair (square-and-add of Wilson's limits), inverted as in `gap_ends`:
-    rates of 0 and 1 have an error too. Source: R. G. Newcombe, Stat. Med. 17 (1998) 873.
+    Newcombe's interval of each pair (square-and-add of Wilson's limits), inverted as in `gap_ends`,
+    so that rates of 0 and 1 have an error too. Source: R. G. Newcombe, Stat. Med. 17 (1998) 873.
     """
     higher, lower = _ordered_pairs(len(n))
     rate = hits / n
@@ -196,7 +202,7 @@ def wilson_limits(hits: Array, n: Array, z: float) -> tuple[Array, Array]:
     return centre - reach, centre + reach
 
 
-@cache  # not at the import: the program's start would wait for it, 40 ms and more
+@cache  # imported here because SciPy would delay the program's start by 40 ms and more
 def _gauss_rule(n_nodes: int) -> tuple[Array, Array]:
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     return nodes, weights
@@ -208,7 +214,7 @@ def _ordered_pairs(n_groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _welch_freedom(errors: Array, n: Array) -> Array:
-    """Return the degrees of freedom of each pair (g, g), endless where both errors are 0."""
+    """Return the degrees of freedom of each pair (g, g), infinite where both errors are 0."""
     both = (errors[:, None] + errors) ** 2
     shares = errors**2 / (n - 1)
     return _divide_freely(both, shares[:, None] + shares)
@@ -239,7 +245,7 @@ def _ends_of_sums(
 
 
 def _join_covariance(gaps: Sequence[GapColumns], errors: Array) -> Array:
-    """Return the covariance of all group means, its diagonal the variances that are used."""
+    """Return the covariance of all group means, with the variances used on its diagonal."""
     apart = np.hstack([gap.apart for gap in gaps])
     covariance = apart.T @ apart
     plain = np.diagonal(covariance).copy()
@@ -252,7 +258,7 @@ def _join_covariance(gaps: Sequence[GapColumns], errors: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _range_spline(level: float, n_groups: int) -> "CubicSpline":
-    """Return log(q/sqrt 2) over 1/freedom."""
+    """Return a spline of log(q/sqrt 2) over 1/freedom."""
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 

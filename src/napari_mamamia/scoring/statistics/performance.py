@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentationScores:
-    """The two scored numbers of n cases, nan where one is undefined.
+    """Dice and NormHD of n cases, nan where undefined.
 
-    `dsc` (n,) float64, 0 to 1; `norm_hd` (n,) float64, 0 (best) upwards and above 1 where the
-    profile does not cut it. Which definitions these are is the profile's.
+    `dsc` (n,) is float64, 0 to 1; `norm_hd` (n,) is float64, 0 (best) upwards, and above 1 if the
+    profile does not clip it. The profile defines both numbers.
     """
 
     case_ids: tuple[str, ...]
@@ -28,7 +28,7 @@ class SegmentationScores:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"one score for each case was expected, got case {twice} twice")
+            raise ValueError(f"expected one score for each case, got case {twice} twice")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]]) -> "SegmentationScores":
@@ -37,7 +37,7 @@ class SegmentationScores:
         Raises
         ------
         ValueError
-            If a case comes twice, a Dice lies outside 0 to 1, or a distance is negative or
+            If a case is repeated, a Dice lies outside 0 to 1, or a distance is negative or
             infinite.
         """
         rows = tuple(rows)
@@ -47,10 +47,10 @@ class SegmentationScores:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """Means over the cases whose value is defined, and (mean DSC + 1 - mean NormHD)/2.
+    """Means over the cases with a defined value, and (mean DSC + 1 - mean NormHD)/2.
 
-    `n_dsc` and `n_norm_hd` are how many cases each mean is over, `excluded` the ids of the cases
-    that are missing in one or both. `reason` says why `value` is nan ("" otherwise).
+    `n_dsc` and `n_norm_hd` are the numbers of cases in each mean, `excluded` the ids of the cases
+    that lack one or both. `reason` says why `value` is nan ("" otherwise).
     """
 
     value: float
@@ -66,7 +66,7 @@ class Performance:
 def segmentation_performance(scores: SegmentationScores) -> Performance:
     """Return the performance of a model over its cases.
 
-    Source: arXiv 2603.01250v2, Task 1; without cases everything is nan.
+    Source: arXiv 2603.01250v2, Task 1; without cases all numbers are nan.
     """
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
     mean_dsc, mean_norm_hd = (
@@ -87,7 +87,7 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
 
 
 def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
-    """Return (mean DSC + 1 - mean NormHD)/2, at most 1; of floats or of arrays of one shape.
+    """Return (mean DSC + 1 - mean NormHD)/2, at most 1; for floats or arrays of one shape.
 
     Source: arXiv 2603.01250v2, Task 1.
 
@@ -100,14 +100,14 @@ def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
 
 
 def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    """Return part / whole of two arrays, nan where the whole is 0."""
+    """Return part / whole elementwise, nan where the whole is 0."""
     shares = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares
 
 
 def _explain_undefined(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
-    """Return which mean has no case to be made from, "" if both have."""
+    """Return which mean has no defined case, "" if both have one."""
     if not has_dsc.size:
         return "there is no case with a defined score"
     if has_dsc.any() and has_norm_hd.any():
@@ -127,13 +127,13 @@ def _check_column(
 ) -> None:
     if column.shape != (len(case_ids),):
         raise ValueError(
-            f"{len(case_ids)} cases need as many values of {name}, got an array of shape "
+            f"expected {len(case_ids)} values of {name}, one for each case, got an array of shape "
             f"{column.shape}"
         )
     wrong = np.flatnonzero((column < 0) | (column > highest) | np.isinf(column))
     if wrong.size:
         bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
         raise ValueError(
-            f"{name} must be {bounds} (nan: undefined), got {column[wrong[0]]:g} for case "
+            f"expected {name} to be {bounds} (nan: undefined), got {column[wrong[0]]:g} for case "
             f"{case_ids[wrong[0]]}: correct the table"
         )

@@ -1,4 +1,4 @@
-"""Resamples of cases as weights: how often each case counts."""
+"""Resamples of cases as weights: the number of times that each case is drawn."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -8,32 +8,32 @@ from numpy.typing import NDArray
 
 N_RESAMPLES: Final = 1000
 SEED: Final = 42
-"""Number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
+"""Default number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
 
 _BLOCK: Final = 1 << 17
-"""Places held at a time (1 MB, near the core); memory does not grow with the resamples."""
+"""Indices held at a time (1 MB, fits the cache); memory does not grow with the resamples."""
 
 _ROWS: Final = 60
 _WEIGHTS: Final = 1 << 24
-"""Resamples whose weights are held at a time, fewer where they would take more than 16 MB."""
+"""Largest number of weights held at a time (16 MB)."""
 
 
 def draw_cases(
     n_cases: int, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Iterator[NDArray[np.int64]]:
-    """Return an iterator of which cases the resamples hold, in blocks of rows (b, n).
+    """Return an iterator over the cases of each resample, in blocks of rows (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`,
-    whatever the blocks: two calls with the same number of cases and seed draw the same.
+    whatever the block size: calls with the same number of cases and seed draw the same cases.
 
     Raises
     ------
     ValueError
-        At once, if there is no case or no resample.
+        If there is no case or no resample; raised at the call, not by the iterator.
     """
     if n_cases < 1 or n_resamples < 1:
         raise ValueError(
-            f"at least one case and one resample are needed, got {n_cases} and {n_resamples}"
+            f"expected at least one case and one resample, got {n_cases} and {n_resamples}"
         )
     rng = np.random.default_rng(seed)
     blocks = row_blocks(n_resamples, n_cases)
@@ -41,7 +41,7 @@ def draw_cases(
 
 
 def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
-    """Return how often each row of `places` (b, n) holds each of 0 to `n_places` - 1, (b, m)."""
+    """Return how often each row of `places` (b, n) contains each of 0 to `n_places` - 1, (b, m)."""
     n_rows = len(places)
     if n_rows > 1:
         places = places + np.arange(n_rows)[:, None] * n_places
@@ -52,10 +52,10 @@ def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]
 def weigh_cases(
     resamples: Iterable[NDArray[np.int64]], n_cases: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield how often each resample of `draw_cases` holds each case, in blocks of rows (b, n).
+    """Yield how often each resample of `draw_cases` contains each case, in blocks of rows (b, n).
 
-    Blocks have up to `_ROWS` resamples, so that a product with them reads what the cases add once
-    for all of those. A case is drawn about once: 256 times has a probability below 1e-500.
+    Blocks have up to `_ROWS` resamples, so that a matrix product reads the cases' values once for
+    the whole block. uint8 is enough: a case drawn 256 times has a probability below 1e-500.
     """
     held: list[NDArray[np.uint8]] = []
     rows = min(_ROWS, max(1, _WEIGHTS // n_cases))
@@ -69,7 +69,7 @@ def weigh_cases(
 
 
 def row_blocks(n_rows: int, row_length: int) -> Iterator[int]:
-    """Yield numbers of rows that sum to `n_rows`, each small enough for memory."""
+    """Yield block sizes that sum to `n_rows`, each small enough for memory."""
     step = max(1, _BLOCK // max(1, row_length))
     for first in range(0, n_rows, step):
         yield min(step, n_rows - first)

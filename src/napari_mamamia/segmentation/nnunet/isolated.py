@@ -10,16 +10,16 @@ from typing import Final
 
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.submission.external import require_plain_file
-from napari_mamamia.segmentation.submission.isolation import (
+from napari_mamamia.segmentation.sandbox.external import require_plain_file
+from napari_mamamia.segmentation.sandbox.isolation import (
     Isolation,
     find_isolation,
     require_no_root,
 )
-from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, usual_memory_bytes
-from napari_mamamia.segmentation.submission.pipes import Wording
-from napari_mamamia.segmentation.submission.run import run_in_sandbox
-from napari_mamamia.segmentation.submission.sandbox import find_interpreter, lay_out_module
+from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits, usual_memory_bytes
+from napari_mamamia.segmentation.sandbox.pipes import Wording
+from napari_mamamia.segmentation.sandbox.run import run_in_sandbox
+from napari_mamamia.segmentation.sandbox.sandbox import find_interpreter, lay_out_module
 
 _MODULE: Final = Path(__file__).with_name("unpickle.py")
 _RESULT: Final = "weights.safetensors"  # unpickle.RESULT; importing it would import torch

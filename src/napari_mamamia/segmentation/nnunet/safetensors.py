@@ -19,7 +19,7 @@ from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.segmentation.nnunet.unpickle import FORMAT, distinct, header
-from napari_mamamia.segmentation.submission.external import printable
+from napari_mamamia.segmentation.sandbox.external import printable
 
 _AXES: Final = (0, 1, 2)
 _NAME_LENGTH: Final = 200

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
-from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.records import CaseFailure, CaseWarning
 from napari_mamamia.io.data_set.imported_case import (
     add_clinical_row,
     check_clinical_table,
@@ -123,7 +123,7 @@ class ImportedCase:
     clock: str
     scaling: str
     kept: tuple[tuple[str, object], ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[CaseWarning, ...]
     n_bytes: int
 
 
@@ -187,7 +187,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
     """Write one study as a case of `out`; raises as `import_dicom`."""
     exam = study.exam
     if exam is None:
-        raise CaseError(study.problem)
+        raise CaseError(study.problem, remedies=study.remedies)
     phases = chosen_phases(exam, settings.phases)
     stacks = [exam.stacks[index] for index in phases]
     times_s = _shift_times(exam.times_s, phases)
@@ -202,7 +202,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         scaling = sources[0] if _is_scaled(stacks) else ""
         choices = Choices(settings.clock is not None, tuple(phases), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
-        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
+        info = patient_info(study.case_id, exam, grid, times_s, facts, choices, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
     warning = add_clinical_row(out, record, settings.columns)
@@ -215,7 +215,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         exam.choice.chosen.text,
         scaling,
         columns,
-        (*exam.warnings, warning) if warning else exam.warnings,
+        (*exam.warnings, CaseWarning(warning)) if warning else exam.warnings,
         sum(written),
     )
 

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.choices import Clock, Dates, Sides
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    MamamiaError,
+    Remedy,
+    list_remedies,
+)
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom.elements import require_pydicom
 from napari_mamamia.io.dicom.facts import names_a_person
@@ -69,6 +76,8 @@ class ImportSettings:
 class FoundStudy:
     """One study of the source: its exam, or the `problem` that forbids the import.
 
+    `remedies` are the settings under which the import would go on.
+
     `archives` are the zips that lie beside it and are not looked into, below the source.
     `place` is its folder as the user knows it: in the zip, where `folder` is that of what was
     unpacked. `rows` are its series and what becomes of each, also where it is refused; `study` is
@@ -85,6 +94,7 @@ class FoundStudy:
     rows: tuple[SeriesRow, ...] = ()
     study: Study | None = field(default=None, repr=False, compare=False)
     archives: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def day(self) -> str:
@@ -193,7 +203,8 @@ def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
     """Return the studies, each with a warning where others seem to be of the same exam."""
     return [
         one if one.exam is None else replace(one, exam=replace(one.exam, warnings=(
-            *one.exam.warnings, *(_kin_warning(other) for other in found if _are_kin(one, other)),
+            *one.exam.warnings,
+            *(CaseWarning(_kin_warning(other)) for other in found if _are_kin(one, other)),
         )))
         for one in found
     ]  # fmt: skip
@@ -232,10 +243,11 @@ def _require_that_selectors_fit(
         return tuple(found)
     problem = (
         f"expected selectors that fit some image, but {' and '.join(sorted(idle))} fits none of "
-        f"{'the study' if len(found) == 1 else 'the studies'}: look at what there is (--dry-run), "
-        "and correct it or leave it out"
+        f"{'the study' if len(found) == 1 else 'the studies'}: look at what there is, and correct "
+        "it or leave it out"
     )
-    return tuple(replace(one, exam=None, problem=problem) for one in found)
+    remedies = (Remedy("dry_run"),)
+    return tuple(replace(one, exam=None, problem=problem, remedies=remedies) for one in found)
 
 
 def _is_of_two(study: Study, settings: ImportSettings) -> bool:
@@ -276,18 +288,19 @@ def judged(
         return text.replace(str(study.folder), str(place))
 
     exam, problem = None, ""
+    remedies: tuple[Remedy, ...] = ()
     try:
         with explained(study.folder, "one DCE exam", "export the study again"):
             exam = _exam_of(study, settings, side)
     except MamamiaError as error:
-        problem = told(str(error))
+        problem, remedies = told(str(error)), list_remedies(error)
     rows = _list_refused_series(study, settings) if exam is None else exam.rows
     rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
         name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study,
-        archives=tuple(told(str(path)) for path in study.archives),
+        archives=tuple(told(str(path)) for path in study.archives), remedies=remedies,
     )  # fmt: skip
 
 
@@ -303,25 +316,19 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
         selection=replace(settings.selection, side=side),
         allow_thin=settings.allow_thin,
     )
-    if (settings.sides is Sides.JOIN and exam.joined is None) or (
-        settings.sides is Sides.TWO and not side
-    ):
-        note = "what becomes of two breasts was said, but the exam is not two sagittal stacks"
-        exam = replace(exam, warnings=(*exam.warnings, note))
+    notes = []
     if study.damaged:
-        exam = replace(
-            exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
-                            "were left out, as was asked for"),
-        )  # fmt: skip
+        files = "1 file" if len(study.damaged) == 1 else f"{len(study.damaged)} files"
+        notes.append(f"{files} that cannot be read: left out, as requested")
     if settings.sides is not Sides.ASK and not side and not shows_both(exam):
-        warning = (
-            f"--sides {settings.sides} is for two breasts in two stacks, but the phases here are "
-            "one stack: it is one case, as without"
+        notes.append(
+            "the phases are not two sagittal stacks, one of each breast: the study is one case, "
+            f"whatever was set for two breasts ({settings.sides})"
         )
-        exam = replace(exam, warnings=(*exam.warnings, warning))
     phases = chosen_phases(exam, settings.phases)
-    seen = enhancement_warnings([exam.blocks[index] for index in phases])
-    exam = replace(exam, warnings=(*exam.warnings, *_without_pre(exam, phases[0]), *seen))
+    notes += _without_pre(exam, phases[0])
+    notes += enhancement_warnings([exam.blocks[index] for index in phases])
+    exam = replace(exam, warnings=(*exam.warnings, *map(CaseWarning, notes)))
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam
 
@@ -357,7 +364,7 @@ def _find_study(
     try:
         _require_impersonal(name, study, place, is_named)
     except MamamiaError as error:
-        return replace(verdict, exam=None, problem=str(error))
+        return replace(verdict, exam=None, problem=str(error), remedies=list_remedies(error))
     return verdict
 
 
@@ -401,7 +408,8 @@ def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) ->
         return
     raise CaseError(
         "expected a folder name that does not tell the patient, but it holds a word of the "
-        f"patient's elements ({place}): give an id with --case"
+        f"patient's elements ({place}): give an id",
+        remedies=[Remedy("case", ("ID",))],
     )
 
 
@@ -413,6 +421,7 @@ def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
     if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
         raise CaseError(
             f"expected ascending phases of 0 .. {n_phases - 1}, got "
-            f"{', '.join(map(str, phases))}: look at the phases with --dry-run"
+            f"{', '.join(map(str, phases))}: look at the phases",
+            remedies=[Remedy("dry_run")],
         )
     return list(phases)

@@ -82,7 +82,6 @@ def patient_info(
     times_s: Sequence[float] | None,
     facts: ScannerFacts,
     choices: Choices,
-    warnings: Sequence[str],
     scan: ScanTiming,
 ) -> dict[str, Any]:
     """Return the content of ``patient_info_files/ID.json``.
@@ -120,7 +119,7 @@ def patient_info(
             "series": [
                 {**_describe_series(row), "evidence": _hide_description(row)} for row in exam.rows
             ],
-            "warnings": list(warnings),
+            "warnings": [warning.text for warning in exam.warnings],
         },
     }
 
@@ -152,8 +151,11 @@ def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
             {
                 "case_id": study.case_id,
                 "problem": study.problem,
+                "remedies": [asdict(remedy) for remedy in study.remedies],
                 "times_s": None if study.exam is None else study.exam.times_s,
-                "warnings": [] if study.exam is None else list(study.exam.warnings),
+                "warnings": []
+                if study.exam is None
+                else [warning.text for warning in study.exam.warnings],
                 "parts": [{**_describe_series(row), "sentence": row.fate} for row in study.rows],
             }
             for study in studies

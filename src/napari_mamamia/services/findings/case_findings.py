@@ -15,6 +15,9 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.findings.form_rules import fill_computed
+from napari_mamamia.findings.form_values import parse_answers, record_answers
+from napari_mamamia.findings.lesion_position import keep_names, place_lesions
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.forms.form_file import LEXICONS, parse_form
 from napari_mamamia.io.workspace.findings import (
@@ -24,9 +27,6 @@ from napari_mamamia.io.workspace.findings import (
     read_findings,
 )
 from napari_mamamia.io.workspace.workspace import Workspace, file_name
-from napari_mamamia.reviewing.form_rules import fill_computed
-from napari_mamamia.reviewing.form_values import parse_answers, record_answers
-from napari_mamamia.reviewing.lesion_position import keep_names, place_lesions
 
 _FORM: Final = "@form"
 _COMPUTED: Final = "@computed"

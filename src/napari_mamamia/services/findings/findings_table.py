@@ -11,19 +11,19 @@ from napari_mamamia.core.errors import MamamiaError, list_remedies
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.findings.form_values import AnswerRow, list_rows
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.flat_tables import Cell, write_flat_table, write_parquet_table
 from napari_mamamia.io.workspace.findings import FindingsRecord, read_findings
-from napari_mamamia.reviewing.form_values import AnswerRow, list_rows
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.findings.case_facts import measure_case
 from napari_mamamia.services.findings.case_findings import (
     fill_in,
     findings_of,
     load_findings_form,
 )
-from napari_mamamia.services.review.case_facts import measure_case
 
 _FIRST: Final = ("case_id", "reader", "lesion", "at", "measured_from", "x_mm", "y_mm", "z_mm")
 _LAST: Final = ("auto",)

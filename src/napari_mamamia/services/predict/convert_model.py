@@ -28,7 +28,7 @@ from napari_mamamia.segmentation.model.nnunet_files import (
 from napari_mamamia.segmentation.model.recipe import Recipe, recipe_text
 from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits, sandbox, taken_out
 from napari_mamamia.segmentation.run.weights import recognise_model
-from napari_mamamia.segmentation.submission.isolation import Isolation
+from napari_mamamia.segmentation.sandbox.isolation import Isolation
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 

@@ -10,7 +10,7 @@ from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.segmentation.bundle import in_sandbox as bundle_in_sandbox
-from napari_mamamia.segmentation.submission.external import Submission, read_submission
+from napari_mamamia.segmentation.sandbox.external import Submission, read_submission
 
 _NEEDED: Final = ("configs/metadata.json", "models")
 _RUNS: Final = ("inference.json", "inference.yaml", "inference.yml")

@@ -1,4 +1,4 @@
-"""A case's report as a page: lesions, pictures, findings, what was drawn, kinetics, methods."""
+"""The report page of a case: lesions, pictures, findings, measurements, kinetics, methods."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,10 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import DisplayFrame, Grid, Plane
 from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.findings.form_values import AnswerRow
 from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.reviewing.form_values import AnswerRow
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.gallery import cut_axis, window_values
 from napari_mamamia.scoring.report.key_figure import KeyPicture, Mark, key_figure
@@ -32,8 +33,8 @@ from napari_mamamia.services.report.measures import say_measures
 from napari_mamamia.services.report.reading import CaseReading, Drawn, Lesion, list_readers
 
 RESEARCH_USE: Final = (
-    "For research use only. Not a medical device: nothing here is a diagnosis, and no decision on "
-    "a patient may rest on it."
+    "For research use only. Not a medical device: nothing here is a diagnosis, and no decision "
+    "about a patient may be based on it."
 )
 _MAKERS: Final = {
     Maker.REFERENCE: "an expert mask of the data set",
@@ -43,15 +44,15 @@ _MAKERS: Final = {
 }
 _MOST_CONTRADICTIONS: Final = 6
 _DEFINITIONS: Final = (
-    "A lesion is a 26-connected part of the mask, 1 the largest. Diameters lie between the centres "
-    "of voxels and go through the whole affine: longest within one acquired slice, the extent at "
-    "right angles to it in that slice, the extent from head to foot, and the longest in 3-D. "
+    "A lesion is a 26-connected part of the mask, 1 the largest. Diameters are measured between "
+    "voxel centres with the full affine: longest within one acquired slice, the extent "
+    "perpendicular to it in that slice, the extent from head to foot, and the longest in 3-D. "
     "Formulas and sources: docs/methods/measuring.md."
 )
 
 
 def make_case_page(reading: CaseReading) -> Page:
-    """Return the report of a case, not drawn yet."""
+    """Return the report page of a case, with its figures not yet drawn."""
     case = reading.case
     readers = list_readers(reading.drawn)
     sections = [
@@ -78,7 +79,7 @@ def make_case_page(reading: CaseReading) -> Page:
 
 
 def describe_mask(name: str, provenance: Provenance) -> str:
-    """Return which mask it is and how it was made, as far as that is known."""
+    """Return which mask it is and how it was made, if known."""
     if provenance.maker not in _MAKERS:
         return name
     parts = [f"{name} ({_MAKERS[provenance.maker]} {provenance.name}".rstrip()]
@@ -93,14 +94,14 @@ def _describe_exam(reading: CaseReading) -> str:
     z, y, x = grid.spacing_mm
     times = [UNKNOWN if time is None else f"{time:.0f}" for time in reading.case.times_s]
     return (
-        f"{len(times)} phase(s) at {', '.join(times)} s, {grid.acquisition_plane}, "
+        f"{count_of(len(times), 'phase')} at {', '.join(times)} s, {grid.acquisition_plane}, "
         f"{' x '.join(map(str, grid.shape[::-1]))} voxels of {x:.3g} x {y:.3g} x {z:.3g} mm"
     )
 
 
 def _tell_lesions(reading: CaseReading) -> PageSection:
     if reading.mask is None:
-        says: tuple[str, ...] = (f"Nothing was measured of lesions: {reading.mask_name}.",)
+        says: tuple[str, ...] = (f"No lesion was measured: {reading.mask_name}.",)
     elif not reading.lesions:
         says = ("The mask is empty: no lesion was drawn.",)
     else:
@@ -144,7 +145,7 @@ def _say_number(value: float, decimals: int) -> str:
 
 
 def _list_contradictions(reading: CaseReading) -> tuple[str, ...]:
-    """Return what does not go together in one sentence, the first of many."""
+    """Return the contradictions of the findings in one sentence, listing the first of many."""
     texts = [
         f"{_say_place(contradiction.place.scope, contradiction.place.name)}: {contradiction.text}"
         for contradiction in reading.described.contradictions
@@ -160,10 +161,10 @@ def _tell_findings(reading: CaseReading) -> PageSection:
     described = reading.described
     notes = described.remarks
     if not described.reader:
-        return PageSection("Findings", says=("Nobody described this case.",), notes=notes)
+        return PageSection("Findings", says=("No findings entered.",), notes=notes)
     when = described.at[:16].replace("T", " ")
     form = described.form
-    says = f"Described by {described.reader}, last {when} UTC, in the terms of {form.name}."
+    says = f"Described by {described.reader}, last {when} UTC, with the form {form.name}."
     codes = sorted({f"{row.text} {row.codes}" for row in described.rows if row.codes})
     if codes:
         notes = (*notes, f"Codes: {'; '.join(codes)}.")
@@ -174,7 +175,7 @@ def _tell_findings(reading: CaseReading) -> PageSection:
 
 
 def _tabulate_exam(described: Described) -> ReportTable:
-    """Return what was said of the exam and of each breast, and what was not."""
+    """Return the answers on the exam and on each breast, and the unanswered questions."""
     lines: dict[tuple[str, str, str], list[AnswerRow]] = {}
     rows = [row for row in described.rows if row.scope != FieldScope.LESION]
     open_ones = [one for one in described.missing if one.place.scope is not FieldScope.LESION]
@@ -196,7 +197,7 @@ def _tabulate_exam(described: Described) -> ReportTable:
 
 
 def _tabulate_lesions(described: Described) -> ReportTable:
-    """Return a row of each lesion: what the reader said, and what nobody touched."""
+    """Return one row for each lesion: the reader's answers, and those filled in."""
     lesions = [one.place.name for one in described.missing if one.place.scope is FieldScope.LESION]
     rows = []
     for name in sorted({*lesions, *described.lesions}, key=lambda name: (len(name), name)):
@@ -216,7 +217,7 @@ def _tabulate_lesions(described: Described) -> ReportTable:
     columns = (
         Column("Lesion"),
         Column(f"Said by {described.reader}", False),
-        Column("Auto: filled in, not touched", False),
+        Column("Auto: filled in by the program, not confirmed", False),
     )
     return ReportTable("Lesions in words", columns, tuple(rows))
 
@@ -274,34 +275,39 @@ def _tabulate_kinetics(row: KineticRow) -> ReportTable:
         ("Predominant, worst curve", f"{row.predominant_curve}, {row.worst_curve}", ""),
         ("Functional tumour volume", _say_number(row.ftv_cc, 2), "cc"),
     )
-    columns = (Column("Of the whole mask", False), Column("Value", False), Column("Unit", False))
+    columns = (Column("Whole mask", False), Column("Value", False), Column("Unit", False))
     return ReportTable("Kinetics of the mask", columns, tuple(Row(line) for line in lines))
 
 
 def _tell_methods(reading: CaseReading) -> PageSection:
     says: Sequence[str] = (
         _DEFINITIONS,
-        "Side: of the lesion's centre from the middle of the volume; unknown where it lies within "
-        "10 mm of the middle or one breast may be in view alone. Initial rise and delayed course "
-        "are classes of the mean curve (docs/methods/kinetics.md).",
-        "Rulers, angles and ellipses lie between places in the patient in mm; the mean and "
-        "standard deviation of an ellipse are of the phase that was shown.",
+        (
+            "Side: position of the lesion's centre relative to the middle of the volume; unknown "
+            "if it is within 10 mm of the middle or if only one breast may be in the image. "
+            "Initial rise and delayed course are classes of the mean curve "
+            "(docs/methods/kinetics.md)."
+        ),
+        (
+            "Rulers, angles and ellipses connect points in the patient, in mm; the mean and "
+            "standard deviation in an ellipse are those of the phase that was shown."
+        ),
         RESEARCH_USE,
     )
     return PageSection("Methods", says=tuple(says))
 
 
-# Which pictures: the readers' key images, then the largest slice of each lesion.
+# Choice of pictures: the readers' key images, then the largest slice of each lesion.
 
 MOST: Final = 6
-"""Pictures of a kind on a page; our choice: pages to print hold them."""
+"""Largest number of pictures of one kind, so that the page can be printed. Our choice."""
 _ELLIPSE_CORNERS: Final = 64
 _CONTRAST: Final = "first post-contrast minus pre-contrast"
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """A slice of a case as it is shown: which plane, the how manieth, of which image."""
+    """A slice of a case to show: its plane, its index, and the image."""
 
     plane: Plane
     place: int
@@ -310,9 +316,9 @@ class _Slice:
 
 
 def make_pictures(reading: CaseReading) -> tuple[ReportFigure, ...]:
-    """Return the pictures: key images first, then the lesions, the largest ones of many.
+    """Return the pictures: key images first, then the largest lesions.
 
-    Each has the mask's contour, what was drawn on that slice, and a bar of 10 mm.
+    Each shows the mask's contour, the measurements on that slice, and a scale bar of 10 mm.
     """
     return tuple(
         ReportFigure(f"{number}. {one.title}", caption, Drawing(key_figure, (picture,), False))
@@ -341,7 +347,7 @@ def _list_pictures(reading: CaseReading) -> Iterator[tuple[_Slice, KeyPicture, s
 
 
 def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
-    """Return the number of the shown slice nearest to a point, within the volume."""
+    """Return the index of the shown slice nearest to a point, within the volume."""
     frame = grid.display_frame(plane)
     shown = _to_shown(grid, frame, np.asarray(point_mm, np.float64)[None])[0]
     n_slices = grid.shape[frame.order[0]]
@@ -351,7 +357,7 @@ def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
 def _to_shown(
     grid: Grid, frame: DisplayFrame, points_mm: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return points (n, 3) as places in the shown (slice, row, column)."""
+    """Return points (n, 3) as positions in the shown (slice, row, column)."""
     voxels = grid.to_voxel(points_mm)[:, list(frame.order)]
     last = np.array([grid.shape[axis] - 1 for axis in frame.order])
     shown: NDArray[np.float64] = np.where(frame.flips, last - voxels, voxels)
@@ -392,11 +398,11 @@ def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tup
     n_slices = case.grid.shape[frame.order[0]]
     # other programs count from 1, napari's slider from 0
     place = f"slice {one.place + 1} of {n_slices} ({one.place} on the slider)"
-    return picture, f"{one.plane}, {place}, {words}; the bar is 10 mm"
+    return picture, f"{one.plane}, {place}, {words}; scale bar 10 mm"
 
 
 def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
-    """Return what is shown and its name: a phase, else the first subtraction."""
+    """Return the volume to show and its name: a phase, otherwise the first subtraction."""
     if phase is not None and phase < len(case.phases):
         return case.signal[phase], f"phase {phase}"
     after = case.n_before
@@ -407,7 +413,7 @@ def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
 
 
 def _is_on(grid: Grid, item: Measurement, one: _Slice) -> bool:
-    """Whether something was drawn on a slice: in its plane, all its points nearest to it."""
+    """Return whether a measurement lies on a slice: in its plane, with all points nearest to it."""
     return item.plane == one.plane and all(
         place_of(grid, one.plane, point) == one.place for point in item.points_mm
     )
@@ -442,7 +448,7 @@ def _to_picture(
     corner: NDArray[np.float64],
     spacing_mm: tuple[float, float],
 ) -> tuple[tuple[float, float], ...]:
-    """Return points as mm to the right of and below the picture's upper left corner."""
+    """Return points in mm to the right of and below the picture's upper left corner."""
     shown = _to_shown(grid, frame, np.asarray(points_mm, np.float64))[:, 1:]
     places = (shown - corner + 0.5) * np.asarray(spacing_mm)
     return tuple((float(column), float(row)) for row, column in places)

@@ -1,4 +1,4 @@
-"""What a reader said of a case, as a report tells it: answers, what is open, what contradicts."""
+"""A reader's findings of a case for a report: answers, open questions, contradictions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,7 @@ from napari_mamamia.core.answers import Answer, Answers, CaseFacts, LesionFacts,
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.form import FieldScope, Form, Measure
-from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
-from napari_mamamia.io.workspace.workspace import Workspace
-from napari_mamamia.reviewing.form_rules import (
+from napari_mamamia.findings.form_rules import (
     AskedQuestion,
     Contradiction,
     find_contradictions,
@@ -19,37 +16,39 @@ from napari_mamamia.reviewing.form_rules import (
     list_questions,
     why_other_form,
 )
-from napari_mamamia.reviewing.form_values import AnswerRow
-from napari_mamamia.reviewing.shown_numbers import say_row
+from napari_mamamia.findings.form_values import AnswerRow, list_answer_rows
+from napari_mamamia.findings.shown_numbers import say_row
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.findings.case_findings import (
     CaseFindings,
     fill_in,
     findings_of,
     load_findings_form,
 )
-from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
 NOT_ANSWERED: Final = "not answered"
 _SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)
-"""Measures that the report has of each lesion anyway."""
+"""Measures that the report lists for each lesion anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What one reader said of a case; `reader` is "" where nobody did.
+    """The findings of one reader on a case; `reader` is "" without findings.
 
     Parameters
     ----------
     answers
-        His, and what the program filled in, marked `is_computed`.
+        The reader's answers, and those filled in by the program, marked `is_computed`.
     asked
-        The questions that are asked now, with their answers.
+        The questions that apply now, with their answers.
     missing
-        Those that must be answered and are not; none where nobody described the case.
+        Required questions without an answer; empty if nobody described the case.
     at
-        When he said the last of it, ISO 8601, UTC.
+        Time of the last answer, ISO 8601, UTC.
     remarks
-        Why a place in the breast is not known, whose findings are left out: in words.
+        Sentences on unknown positions in the breast and on findings that are left out.
     """
 
     form: Form
@@ -63,13 +62,13 @@ class Described:
 
     @property
     def rows(self) -> tuple[AnswerRow, ...]:
-        """The answers, flat and coded; without sizes that are computed: the report has them."""
+        """The answers, flat and coded, without computed sizes, which the report lists elsewhere."""
         sizes = {one.id for one in self.form.fields if one.measure in _SIZES}
         rows = list_answer_rows(self.form, self.answers)
         return tuple(row for row in rows if not (row.computed and row.field in sizes))
 
     def of_place(self, scope: FieldScope, name: str) -> tuple[AnswerRow, ...]:
-        """Return the answers of one lesion, breast or the case."""
+        """Return the answers for one lesion, one breast or the case."""
         return tuple(row for row in self.rows if (row.scope, row.place) == (scope, name))
 
     def say(self, rows: Sequence[AnswerRow]) -> str:
@@ -78,7 +77,7 @@ class Described:
 
     @property
     def lesions(self) -> tuple[str, ...]:
-        """The numbers of the lesions that something was said of."""
+        """The numbers of the lesions with answers."""
         rows = self.rows
         return tuple(dict.fromkeys(row.place for row in rows if row.scope == FieldScope.LESION))
 
@@ -92,18 +91,25 @@ def describe_case(
     *,
     has_mask: bool,
 ) -> tuple[Described, CaseFacts]:
-    """Return what was said of a case, and the facts with its numbers and places of lesions.
+    """Return the findings on a case, and the facts with their lesion numbers and positions.
 
     Parameters
     ----------
+    workspace, case_id
+        The workspace and the case.
     records
-        All that stands in the workspace, as `read_findings` returns it.
+        All records of the workspace, as returned by `read_findings`.
     facts
-        The mask's lesions as `measure_case` measured them.
+        The mask's lesions as measured by `measure_case`.
     reader
-        Whose; "" takes that of the only one who described the case.
+        Name of the reader; "" takes the only reader who described the case.
     has_mask
-        Whether there is a mask to hold answers against.
+        Whether there is a mask to compare the answers with.
+
+    Returns
+    -------
+    tuple[Described, CaseFacts]
+        The findings, and the completed facts.
 
     Raises
     ------
@@ -139,7 +145,7 @@ def _choose_record(
     records: Mapping[FindingsKey, FindingsRecord],
     reader: str,
 ) -> tuple[FindingsRecord | None, tuple[str, ...]]:
-    """Return the record that is reported, and whose is left out in words."""
+    """Return the record to report, and a remark on the readers that are left out."""
     of_case = [
         record
         for key, record in records.items()
@@ -151,8 +157,8 @@ def _choose_record(
     if len(chosen) > 1:
         names = ", ".join(sorted(one.reader for one in chosen))
         raise CaseError(
-            f"expected the findings of one reader of {case_id}, got those of {names}: name the one "
-            "who reports",
+            f"expected the findings of one reader of {case_id}, got those of {names}: name the "
+            "reader of the report",
             remedies=(Remedy("reader", ("NAME",)),),
         )
     others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
@@ -161,7 +167,7 @@ def _choose_record(
 
 
 def _add_words(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
-    """Return the answers with side and curve of each lesion, whatever it was called."""
+    """Return the answers with side and curve type of each lesion."""
     words: dict[Measure | None, Callable[[LesionFacts], str]] = {
         Measure.SIDE: lambda one: "" if one.side is None else one.side.value,
         Measure.INITIAL_RISE: lambda one: one.rise,

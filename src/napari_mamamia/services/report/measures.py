@@ -1,4 +1,4 @@
-"""Numbers with names, units and codes: of lesions, and of what a reader drew."""
+"""Measures with names, units and codes: of lesions, and of drawn measurements."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from napari_mamamia.metrics.shapes import (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number: `name` is read by people, `unit` is UCUM's ("1" of a signal)."""
+    """One measure: `name` is its label, `unit` is in UCUM ("1" for a signal)."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Measure:
 
     @property
     def text(self) -> str:
-        """The number with its unit, a dash where it is undefined."""
+        """The value with its unit, a dash if it is undefined."""
         if not math.isfinite(self.value):
             return "–"
         return f"{self.value:.{self.decimals}f}{_SHOWN.get(self.unit, f' {self.unit}')}"
@@ -53,7 +53,7 @@ _SD: Final = Code("SCT", "386136009")
 
 
 def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure, ...]:
-    """Return the numbers of a lesion of the mask, in the order of tables."""
+    """Return the measures of a lesion of the mask, in the order of tables."""
     volume = math.nan if facts.volume_mm3 is None else facts.volume_mm3 / 1000
     return (
         Measure("Volume", volume, "ml", _VOLUME, 2),
@@ -65,13 +65,15 @@ def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure,
 
 
 def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
-    """Return the numbers of what a reader drew; none of an arrow and a key image.
+    """Return the measures of a drawn measurement; none for an arrow or a key image.
 
     Parameters
     ----------
+    drawn
+        The drawn measurement.
     case
-        Where an ellipse's mean and deviation are taken from; None, a phase that the case has not
-        or that is not read yet: its area alone.
+        The source of an ellipse's mean and standard deviation. With None, or if the case lacks the
+        phase or has not read it yet, only the area is measured.
     """
     points = drawn.points_mm
     if drawn.kind is MeasureKind.RULER:
@@ -90,7 +92,7 @@ def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
 
 
 def say_measures(measures: tuple[Measure, ...]) -> str:
-    """Return numbers as they stand beside a drawing.
+    """Return measures as the text next to a drawing.
 
     Examples
     --------
@@ -121,5 +123,5 @@ def _measure_ellipse(drawn: Measurement, case: Case | None) -> tuple[Measure, ..
 
 
 def list_inside(inside: ValuesInside) -> tuple[Measure, ...]:
-    """Return the numbers of the values inside a shape, in the unit of the image."""
+    """Return the measures of the values inside a shape, in the unit of the image."""
     return (Measure("Mean", inside.mean, "1", _MEAN), Measure("SD", inside.sd, "1", _SD))

@@ -1,7 +1,7 @@
-"""A page as PDF, set by Qt's own text engine: the one module outside the window that knows Qt.
+"""Print a page as PDF with Qt's text engine: the only module outside the window that uses Qt.
 
-It runs in a process beside this one, so that Qt's application there, which has no screen, is never
-the one that a window or a notebook would have.
+It runs in a separate process, so that its screenless Qt application is never the one of a window or
+a notebook.
 """
 
 import os
@@ -18,31 +18,31 @@ from napari_mamamia.services.batch.work import CaseInputs
 
 _MARGIN_MM: Final = 13.0
 _DOTS_PER_INCH: Final = 96
-"""Of the layout: the pictures' widths in the template are meant in them."""
+"""Resolution of the layout: the widths of pictures in the template are in this unit."""
 _BINDINGS: Final = ("PyQt6", "PySide6")
 
 
 def require_qt() -> None:
-    """Refuse a PDF where no Qt is installed.
+    """Refuse to make a PDF if Qt is not installed.
 
     Raises
     ------
     MissingExtraError
-        If there is none.
+        If Qt is not installed.
     """
     if find_spec("qtpy") is None or not any(map(find_spec, _BINDINGS)):
         raise MissingExtraError("PyQt6", "pyqt6")
 
 
 def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: bool = False) -> None:
-    """Write simple HTML as a PDF of A4 pages; `child` sets it.
+    """Write simple HTML as a PDF of A4 pages, printed in the process of `child`.
 
     Raises
     ------
     SaveConflictError
         If the file exists and `overwrite` is off.
     SaveError
-        If it cannot be set, or the system refuses to write.
+        If printing fails, or the system refuses to write.
     """
     report_progress(0, 1, "Writing the PDF")
     content = run_in_subprocess(child, _set_pages, (text, title), bytes, "Writing the PDF")
@@ -51,7 +51,7 @@ def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: boo
 
 
 def _set_pages(inputs: CaseInputs, page: tuple[str, str]) -> bytes:
-    """Return the PDF of a text with its title; this runs in the other process."""
+    """Return the PDF of a text with its title; runs in the other process."""
     del inputs
     text, title = page
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -64,7 +64,7 @@ def _set_pages(inputs: CaseInputs, page: tuple[str, str]) -> bytes:
         QTextDocument,
     )
 
-    # The name is bound as long as text is set: Qt ends with its last reference.
+    # The variable keeps the application alive: Qt ends with its last reference.
     application: Any = QGuiApplication.instance() or QGuiApplication(["napari-mamamia"])
     buffer = QBuffer()
     buffer.open(QBuffer.OpenModeFlag.WriteOnly)

@@ -1,4 +1,4 @@
-"""What is known of a case: its mask and lesions, what was drawn, answered and measured on it."""
+"""Collect the data of a case for its report: mask, lesions, measurements, findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError, Remedy
 from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.files.file_names import case_key
@@ -29,9 +30,9 @@ from napari_mamamia.metrics.diameter import LesionSize, measure_size
 from napari_mamamia.services.batch.masked_inputs import masks_of_cases
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.findings.case_facts import measure_case
 from napari_mamamia.services.report.described import Described, describe_case
 from napari_mamamia.services.report.measures import Measure, list_lesion_measures, measure_drawn
-from napari_mamamia.services.review.case_facts import measure_case
 
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 NO_MASK: Final = Provenance("", Maker.UNKNOWN, "")
@@ -39,10 +40,10 @@ NO_MASK: Final = Provenance("", Maker.UNKNOWN, "")
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:
-    """Which masks and whose measurements a report is made of.
+    """The masks and the readers of a report.
 
-    `masks` is a folder of masks; without one a case has the mask of `reader`, or that of the one
-    reader who drew one, or its reference. `reader` "" takes what all readers drew.
+    `masks` is a folder of masks. Without it a case has the mask of `reader`, or of the only reader
+    who drew one, or its reference. `reader` "" takes the measurements of all readers.
     """
 
     masks: Path | None = None
@@ -52,7 +53,7 @@ class ReportSource:
 
 @dataclass(frozen=True, slots=True)
 class ReportRecords:
-    """What readers left in a workspace: findings, drawings, and what is damaged, in words."""
+    """The records of a workspace: findings, measurements, and notes on damaged records."""
 
     findings: Mapping[FindingsKey, FindingsRecord]
     measurements: MeasurementRecord
@@ -60,12 +61,12 @@ class ReportRecords:
 
 
 def read_records(root: Path) -> ReportRecords:
-    """Return the records of the workspace at `root`, of all its cases.
+    """Return the records of all cases in the workspace at `root`.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If a file exists but cannot be read.
     """
     drawn = read_measurements(root)
     counts = {
@@ -73,8 +74,10 @@ def read_records(root: Path) -> ReportRecords:
         "measurements": (len(drawn.problems), drawn.n_newer),
     }
     remarks = tuple(
-        f"of the record of {name} {n_damaged} damaged place(s) and {n_newer} event(s) of a later "
-        "version are left out"
+        (
+            f"the record of {name} lacks {count_of(n_damaged, 'damaged entry', 'damaged entries')} "
+            f"and {count_of(n_newer, 'event')} of a later version"
+        )
         for name, (n_damaged, n_newer) in counts.items()
         if n_damaged or n_newer
     )
@@ -91,13 +94,13 @@ class Lesion:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Its numbers."""
+        """The measures of the lesion."""
         return list_lesion_measures(self.facts, self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a reader drew, with its numbers."""
+    """A drawn measurement of a reader, with its measures."""
 
     item: Measurement
     measures: tuple[Measure, ...]
@@ -105,18 +108,18 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseReading:
-    """A case as it is reported.
+    """The data of a case for its report.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``; None where there is none.
+        bool ``(z, y, x)``; None without a mask.
     mask_name, provenance
-        Which mask it is, and what is known of its making.
+        Which mask it is, and how it was made, if known.
     described
-        What a reader said of it, and what of that is open.
+        A reader's findings, with open questions.
     remarks
-        What is unusual, in plain sentences.
+        Plain sentences on anything unusual.
     """
 
     case: Case
@@ -132,7 +135,7 @@ class CaseReading:
 
     @property
     def key_images(self) -> tuple[Measurement, ...]:
-        """The key images that readers marked."""
+        """The key images marked by readers."""
         return tuple(one.item for one in self.drawn if one.item.kind is MeasureKind.KEY_IMAGE)
 
 
@@ -142,7 +145,7 @@ def read_case(
     source: ReportSource,
     records: ReportRecords | None = None,
 ) -> CaseReading:
-    """Return all that is known of a case; `records` are the workspace's, None to read them now.
+    """Return the data of a case; `records` are those of the workspace, None reads them now.
 
     Raises
     ------
@@ -194,9 +197,9 @@ def read_case(
 
 @dataclass(frozen=True, slots=True)
 class ReportMask:
-    """The mask that a case is reported with: `name` says what it is, or why there is none.
+    """The mask of a case's report; `name` says which one it is, or why there is none.
 
-    `reader` is who drew it in this workspace, "" for nobody.
+    `reader` is the reader who drew it in this workspace, "" for none.
     """
 
     path: Path | None
@@ -205,7 +208,7 @@ class ReportMask:
 
 
 def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> ReportMask:
-    """Return the mask that a case is reported with.
+    """Return the mask of a case's report.
 
     Raises
     ------
@@ -215,7 +218,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
     if source.masks is not None:
         path = masks_of_cases(source.masks, [files.case_id]).get(case_key(files.case_id))
         name = source.masks.name
-        return ReportMask(path, name if path else f"no mask of it in {name}")
+        return ReportMask(path, name if path else f"there is no mask of it in {name}")
     refined = [
         one
         for one in opened.workspace.masks_of(files.case_id)
@@ -225,7 +228,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
         names = ", ".join(one.name for one in refined)
         raise CaseError(
             f"expected the mask of one reader of {files.case_id}, got those of {names}: name the "
-            "one who reports, or a folder of masks",
+            "reader of the report, or a folder of masks",
             remedies=(Remedy("reader", ("NAME",)), Remedy("masks", ("DIR",))),
         )
     if refined:
@@ -241,14 +244,14 @@ def _read_history(path: Path, remarks: list[str]) -> Provenance:
         try:
             return read_provenance(beside)
         except MamamiaError as error:
-            remarks.append(f"how the mask was made is not known: {error}")
+            remarks.append(f"how the mask was made is unknown: {error}")
     return NO_MASK
 
 
 def _part_lesions(
     case: Case, mask: NDArray[np.bool_] | None, facts: CaseFacts
 ) -> tuple[Lesion, ...]:
-    """Return the lesions that `facts` names, each by one of its voxels."""
+    """Return the lesions in `facts` with their voxels, each found by one voxel."""
     if mask is None or not facts.lesions:
         return ()
     parts, _ = ndimage.label(mask, _TOUCHING)
@@ -261,5 +264,5 @@ def _part_lesions(
 
 
 def list_readers(drawn: Sequence[Drawn]) -> tuple[str, ...]:
-    """Return who drew something, each once."""
+    """Return the names of readers with measurements, each once."""
     return tuple(dict.fromkeys(one.item.reader for one in drawn))

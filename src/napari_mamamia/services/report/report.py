@@ -1,4 +1,4 @@
-"""Reports of many cases: a page each, PDF and DICOM where they are asked for, and one table."""
+"""Write reports of many cases: a page each, PDF and DICOM on request, and one table."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ _COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "check
 
 @dataclass(frozen=True, slots=True)
 class ReportExtras:
-    """What is written beside the page: a PDF, DICOM objects, and how these name the patient."""
+    """Optional output next to the page: a PDF, and DICOM objects."""
 
     has_pdf: bool = False
     dicom: DicomChoice | None = None
@@ -53,7 +53,7 @@ class ReportExtras:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRow:
-    """One number or answer: `number` is nan where it is none; codes as ``SCHEME:VALUE``."""
+    """One measure or answer: `number` is nan for a text; codes are ``SCHEME:VALUE``."""
 
     case_id: str
     scope: str
@@ -74,7 +74,7 @@ _COLUMNS: Final = tuple(column.name for column in fields(MeasureRow))
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """The files of one case's report, its rows, and how many lesions and drawings it tells of."""
+    """The files of one case's report, its rows, and the numbers of lesions and measurements."""
 
     case_id: str
     files: tuple[Path, ...]
@@ -85,7 +85,7 @@ class CaseReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """The reports that were written, where, the tables, and the cases that failed, with reasons."""
+    """The written reports, their folder and tables, and the failed cases with reasons."""
 
     out: Path
     reports: tuple[CaseReport, ...]
@@ -103,19 +103,19 @@ def report_cases(
     existing: Existing = Existing.REFUSE,
     finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
-    """Write ``ID.html`` of each case, what else is asked for, ``measures.csv`` and ``.parquet``.
+    """Write ``ID.html`` for each case, requested extras, ``measures.csv`` and ``.parquet``.
 
-    A case that fails, or whose DICOM objects cannot be made, is told with its reason; the others
-    go on, and its page stays where it could be written. Where the work is stopped, the case at hand
-    leaves nothing, the tables tell of those before it, and `finished`, which each report is put
-    into, holds them.
+    A failed case, or one whose DICOM objects cannot be made, is listed with its reason; the others
+    continue, and its page is kept if it was written. If the work is cancelled, the current case
+    leaves no files, and the tables hold the cases before it. Each finished report is appended to
+    `finished`.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there.
+        If `case_ids` names an unknown case.
     MissingExtraError
-        If a package that is needed for what is asked for is not installed.
+        If a package for the requested output is not installed.
     SaveConflictError
         If `out` holds other results.
     """
@@ -127,7 +127,9 @@ def report_cases(
         opened.data_set.cases
     )
     if not chosen:
-        raise CaseError(f"expected cases in {opened.data_set.root}, got none: choose another one")
+        raise CaseError(
+            f"expected cases in {opened.data_set.root}, found none: choose another data set"
+        )
     masks = frozenset() if source.masks is None else frozenset({source.masks})
     claim_folder(
         out,
@@ -144,7 +146,7 @@ def report_cases(
         try:
             result = for_each_case([one.case_id for one in chosen], partial(report, child))
         except (Cancelled, KeyboardInterrupt):
-            with listening(None):  # who stopped the work would stop the tables too
+            with listening(None):  # a cancelled run would cancel the tables too
                 if reports:
                     _write_tables(reports, out / TABLE, overwrite)
             raise
@@ -161,9 +163,9 @@ def report_anew(
     case_ids: Sequence[str] = (),
     finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
-    """Write as `report_cases` does, into a new folder below `parent`, named by case and moment.
+    """Write the output of `report_cases` into a new folder in `parent`, named by case and time.
 
-    Stopped before a report is finished it leaves no folder.
+    If it is cancelled before a report is finished, it leaves no folder.
 
     Raises
     ------
@@ -198,7 +200,7 @@ def _report_case(
     page = make_case_page(reading)
     files: list[Path] = []
     rows = tuple(list_measure_rows(reading))
-    # What is written counts, also where the next thing fails.
+    # Written files count even if the next step fails.
     place = len(reports)
 
     def note(*paths: Path) -> None:
@@ -225,7 +227,7 @@ def _report_case(
 
 
 def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
-    """Yield every number and answer of a case, lesion by lesion, then what was drawn, answered."""
+    """Yield all measures and answers of a case: lesion by lesion, then measurements and answers."""
     case_id = reading.case.case_id
     for lesion in reading.lesions:
         for measure in lesion.measures:

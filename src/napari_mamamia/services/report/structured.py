@@ -1,4 +1,4 @@
-"""A case's report as DICOM: segmentation of its lesions, structured report, key images."""
+"""Case reports as DICOM: segmentation of the lesions, structured report, key images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from napari_mamamia.core.form import PRIVATE_SCHEME, FieldScope
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
+from napari_mamamia.findings.form_values import AnswerRow
 from napari_mamamia.io.data_set.patient_info import read_patient_info
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import user_secret
@@ -30,7 +31,6 @@ from napari_mamamia.io.sr.documents import (
     write_key_objects,
     write_measurement_report,
 )
-from napari_mamamia.reviewing.form_values import AnswerRow
 from napari_mamamia.services.export.masks import DrawnMask
 from napari_mamamia.services.export.seg import dicom_phases, segment_meaning
 from napari_mamamia.services.report.case_page import describe_mask
@@ -39,18 +39,17 @@ from napari_mamamia.services.report.reading import NO_MASK, CaseReading, Lesion,
 
 FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
-"""Where objects with the patient's name lie, apart from those that may be passed on."""
+"""Folder of objects with the patient's name, separate from those that may be shared."""
 _MEANING: Final = 64
-"""Characters that DICOM allows for the meaning of a code (VR LO)."""
+"""Longest meaning of a code in DICOM (VR LO)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DicomChoice:
-    """How DICOM objects are made.
+    """Options of the DICOM objects.
 
-    `study` is the folder of the studies that cases were imported from; `is_identified` writes the
-    patient's own name and UIDs, as a PACS needs them; `maker` says how masks were made where no
-    provenance tells.
+    `study` is the folder of the imported DICOM studies. `is_identified` writes the patient's own
+    name and UIDs, as a PACS needs them; `maker` says how masks were made if no provenance is known.
     """
 
     study: Path | None = None
@@ -60,14 +59,14 @@ class DicomChoice:
 
 
 def require_dicom(choice: DicomChoice) -> None:
-    """Refuse DICOM where it cannot be made at all.
+    """Refuse DICOM output if it cannot be made.
 
     Raises
     ------
     MissingExtraError
         If highdicom is not installed.
     CaseError
-        If the folder of the studies is not there.
+        If the folder of the studies does not exist.
     """
     load_highdicom()
     if choice.study is not None and not choice.study.is_dir():
@@ -84,14 +83,14 @@ def write_structured(
     *,
     overwrite: bool = False,
 ) -> tuple[Path, ...]:
-    """Write ``ID_seg.dcm``, ``ID_sr.dcm`` and ``ID_ko.dcm`` as far as there is something to say.
+    """Write ``ID_seg.dcm``, ``ID_sr.dcm`` and ``ID_ko.dcm``, each if it has content.
 
     Raises
     ------
     CaseError
-        If the case did not come from DICOM, its study is not there, or it was joined of two.
+        If the case was not imported from DICOM, its study is missing, or it was joined from two.
     GridMismatchError
-        If the study does not lie where the case does.
+        If the study is not at the position of the case.
     """
     report_progress(0, 3, "Writing DICOM")
     case_id = reading.case.case_id
@@ -134,7 +133,7 @@ def write_structured(
 
 
 def list_structured(out: Path, case_id: str) -> tuple[Path, ...]:
-    """Return where the objects of a case may lie, there or not."""
+    """Return the paths of a case's DICOM objects, whether they exist or not."""
     kinds = ("seg", "sr", "ko")
     folders = (FOLDER, IDENTIFIED)
     return tuple(out / folder / f"{case_id}_{kind}.dcm" for folder in folders for kind in kinds)
@@ -144,14 +143,14 @@ def _find_phases(reading: CaseReading, choice: DicomChoice) -> tuple[PhaseSource
     info = reading.files.info
     if info is not None and read_patient_info(info).joined:
         raise CaseError(
-            f"the case {reading.case.case_id} was joined of two breasts with images of their own: "
-            "a DICOM report of both is not written; export its segmentations instead"
+            f"expected a case from one series, got {reading.case.case_id}, joined from separate "
+            "images of two breasts: export its segmentations instead of a DICOM report"
         )
     phases = dicom_phases(reading.files, choice.study, choice.n_cases)
     if not phases:
         raise CaseError(
-            f"expected DICOM phases of {reading.case.case_id}, found none: check the folder of its "
-            "study",
+            f"expected DICOM phases of {reading.case.case_id}, found none: check the folder of "
+            "its study",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
     return phases
@@ -180,7 +179,7 @@ def _write_lesions(
 
 
 def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
-    """Yield what is said of each lesion of the mask, of further ones, of drawings, of the exam."""
+    """Yield the content on each lesion of the mask, further lesions, measurements, and the exam."""
     described = reading.described
     for number, lesion in enumerate(reading.lesions, start=1):
         rows = described.of_place(FieldScope.LESION, lesion.facts.name)
@@ -209,7 +208,7 @@ def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
 
 
 def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
-    """Return the side of a lesion; "" where its mask and the reader do not say the same."""
+    """Return the side of a lesion; "" if its mask and the reader disagree."""
     measured = lesion.facts.side
     sides = {row.value for row in rows if row.field == "side"}
     if measured is not None:
@@ -220,7 +219,7 @@ def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
 def _code_measures(
     measures: tuple[Measure, ...], *, is_computed: bool = False
 ) -> tuple[CodedNumber, ...]:
-    """Return the numbers that are defined."""
+    """Return the defined measures as coded numbers."""
     return tuple(
         CodedNumber(
             (measure.code.value, measure.code.scheme, measure.name),
@@ -234,9 +233,9 @@ def _code_measures(
 
 
 def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
-    """Return chosen terms with their first public code, else in the private scheme.
+    """Return chosen terms with their first public code, otherwise in the private scheme.
 
-    A text, and a term that this edition of the form has not, stand in page and table alone.
+    A text, and a term that this edition of the form lacks, are only in page and table.
     """
     return tuple(
         CodedWord(_code_question(row), (value[1], value[0], row.text[:_MEANING]), row.computed)
@@ -246,7 +245,7 @@ def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
 
 
 def _code_numbers(rows: Sequence[AnswerRow]) -> tuple[CodedNumber, ...]:
-    """Return numbers that were answered, in a unit that a report can name."""
+    """Return numeric answers with a unit that a structured report can name."""
     return tuple(
         CodedNumber(_code_question(row), float(row.value), row.unit, row.computed)
         for row in rows
@@ -265,7 +264,7 @@ def _first_code(text: str) -> tuple[str, str] | None:
 
 
 def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
-    """Return the numbers of the source's slices that hold key images, then of lesions' largest."""
+    """Return the indices of source slices with key images, then of the lesions' largest slices."""
     points = [key_image.points_mm[0] for key_image in reading.key_images]
     points += [
         tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))

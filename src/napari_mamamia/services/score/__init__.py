@@ -1,5 +1,5 @@
-"""Scoring of folders, models and tables; what the window shows of it.
+"""Score folders, models and tables, and prepare the results for the window.
 
-`score` joins it over the cases (a case's mask is read once, `looks` says why it failed); `models`
-compares; `table` and `pcr` take what somebody else made; `output` and `report` write.
+`score` scores the cases (each mask is read once) and finds failure kinds (`inspections`); `models`
+compares models; `table` and `pcr` take results from elsewhere; `output` and `report` write.
 """

@@ -1,4 +1,4 @@
-"""What scored cases can be looked through by: status, size, group, kind of failure, own tags."""
+"""The properties by which scored cases are filtered: status, size, group, failure kind, tags."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ DIAMETER: Final = "diameter"
 FAILURE: Final = "failure"
 TAG: Final = "tag"
 GROUP: Final = "group "
-"""How the name of a facet starts that is a group variable."""
+"""Prefix of the facet name of a group variable."""
 
 _GROUPING: Final = "Grouping the cases"
 _NO_GROUP: Final = "in no group"
@@ -49,14 +49,14 @@ _MOST_LABELS: Final = 62
 _SIZES: Final = "small, moderate and large by the 20th and 80th percentile of reference volume"
 
 Pairs = Mapping[str, tuple[Path | None, Path | None]]
-"""By case id the reference and the prediction."""
+"""Reference and prediction by case id."""
 
 
 def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
-    """Make the table of a model's cases.
+    """Return the table of a model's cases.
 
-    Reasons name the files of `pairs` without their folders. Failure kinds and tags come later, by
-    `with_failures` and `with_tags`.
+    Reasons name the files of `pairs` without their folders. Failure kinds and tags are added later
+    by `with_failures` and `with_tags`.
     """
     rows: list[CaseScore] = []
     keys: list[str] = []
@@ -70,7 +70,7 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
             words = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
             texts.append(" ".join(words).lower())
 
-    in_chunks(len(model.rows), take, "Making the table")
+    in_chunks(len(model.rows), take, "Building the case table")
     numbers = {spec.name: numbers_of(rows, spec.name) for spec in metrics_at(Place.CASES)}
     ids = text_key("case", [row.case_id.lower() for row in rows])
     status = text_key("status", [STATUS_TEXTS[row.status] for row in rows])
@@ -126,9 +126,9 @@ def _make_facets(
 
 
 def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
-    """Return the groups that the run was scored and reported by, of every case.
+    """Return the groups of every case for scoring and reporting.
 
-    The run knows them of its scored cases; only those of the others are looked up.
+    The result holds groups of its scored cases only; the groups of the others are computed here.
     """
     result, cohort = model.segmentation, model.cohort
     if cohort is None:
@@ -164,13 +164,13 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
 ) -> Facet:
-    """Return the facet of a variable over n cases from groupings of some of them (rows)."""
+    """Return the facet of a variable over n cases from groupings of some of the cases (rows)."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
-    # A row's groups are the bits of one number: what has no bit of its own shares the last.
+    # A row's groups are the bits of one number; groups without a bit of their own share the last.
     labels = every if len(every) <= _MOST_LABELS else (*every[: _MOST_LABELS - 1], _OTHER_GROUPS)
     codes = np.full(n, -1, dtype=np.intp)
     for rows, grouping in parts:
-        # The last place is for a code of -1, in no group, which stays one.
+        # The last entry is for the code -1 (in no group), which keeps its meaning.
         own_places = (min(every.index(label), len(labels) - 1) for label in grouping.labels)
         places = np.array([*own_places, -1], dtype=np.intp)
         codes[rows] = places[grouping.codes]

@@ -1,4 +1,4 @@
-"""Kinds of failure and own tags in the table of scored cases: each row can have several."""
+"""Add failure kinds and tags to the table of scored cases; each row can have several."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _MOST_TAGS: Final = 60
 
 
 def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTable:
-    """Return the table with the kinds of failure of the cases looked at."""
+    """Return the table with the failure kinds of the inspected cases."""
     by_id = {one.case_id: one.failures for one in found}
     pairs = zip(table.rows, table.failures, strict=True)
     failures = tuple(by_id.get(row.case_id, before) for row, before in pairs)
@@ -37,9 +37,9 @@ def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTabl
 
 
 def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
-    """Return the table with everyone's tags; known ones come first.
+    """Return the table with the tags of all readers, predefined tags first.
 
-    Letter case does not part case ids.
+    Case ids are compared without letter case.
     """
     by_key: dict[str, dict[str, str]] = {}
     for tag in tags:
@@ -67,7 +67,7 @@ def _with_several(
     values: Sequence[str],
     named: Sequence[Sequence[str]],
 ) -> CaseTable:
-    """Put a property with several values for each row into the table."""
+    """Return the table with a property that can have several values per row."""
     places = {value: index for index, value in enumerate(values)}
     bits = np.zeros(len(named), dtype=np.uint64)
     texts = list(table.plain_texts)

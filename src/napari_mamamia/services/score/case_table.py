@@ -1,7 +1,7 @@
-"""The scored cases as a table to look through: filtered, searched and sorted at 100,000 rows.
+"""The table of scored cases for filtering, searching and sorting, with up to 100,000 rows.
 
-Everything that takes longer than a blink reports its progress; what a window asks while it draws
-(a cell, a count) is stored.
+Functions that take noticeably long report their progress; values that a window needs while it draws
+(a cell, a count) are stored.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,25 +31,25 @@ STATUS_TEXTS: Final = {
     ScoreStatus.TIME_LIMIT: "over the time limit",
     ScoreStatus.WORKER_LOST: "worker lost",
 }
-"""What people read for each status."""
+"""The text shown for each status."""
 
 WORST_FIRST: Final = ""
-"""The sort key of the order that a table opens with."""
+"""The sort key of the initial order."""
 
 _CHUNK: Final = 5000
-"""Rows between two signs of life: some milliseconds of Python."""
+"""Rows between two progress reports: some milliseconds of Python."""
 _MOST_VALUES: Final = 63
 _SORTED_LETTERS: Final = 48
-"""Letters that texts are sorted by: numpy pads all of them to the longest."""
+"""Letters by which texts are sorted: numpy pads all texts to the longest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facet:
-    """A property that rows are filtered by.
+    """A property by which rows are filtered.
 
-    `values` are its values as read, 63 at most; bit k of ``bits[row]``, (n,) uint64, says whether
-    the row has the k-th; a row can have several, such as kinds of failure. `counts` are the rows
-    of each value.
+    `values` are the texts of its values, 63 at most. Bit k of ``bits[row]``, (n,) uint64, says
+    whether the row has the k-th value; a row can have several, such as failure kinds. `counts` are
+    the numbers of rows with each value.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Facet:
     bits: NDArray[np.uint64]
 
     def has(self, value: str) -> NDArray[np.bool_]:
-        """Return which rows have `value`, (n,); none where the value is not known."""
+        """Return which rows have `value`, (n,); none if the value is unknown."""
         if value not in self.values:
             return np.zeros(self.bits.shape, dtype=np.bool_)
         return _read_bit(self.bits, self.values.index(value))
@@ -67,7 +67,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortKey:
-    """What a column is sorted by, (n,) float64; nan is unknown and comes last either way."""
+    """Sort values of a column, (n,) float64; nan is unknown and comes last in both directions."""
 
     name: str
     values: NDArray[np.float64]
@@ -75,11 +75,11 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """The cases of one model, in order of id, and what they are filtered and sorted by.
+    """The cases of one model in order of id, with everything to filter and sort them by.
 
-    `worst` (n,) intp is the order worst first, `plain_texts` what every row is searched in (lower
-    case) and `texts` the same with failure kinds and tags. `failures` and `tags` are those of each
-    row; `knows_failures` says whether they were looked for.
+    `worst` (n,) intp is the order with the worst first, `plain_texts` the searched text of each row
+    (lower case), and `texts` the same with failure kinds and tags. `failures` and `tags` are those
+    of each row; `knows_failures` says whether failure kinds were determined.
     """
 
     rows: tuple[CaseScore, ...]
@@ -94,11 +94,11 @@ class CaseTable:
     knows_failures: bool = False
 
     def facet(self, name: str) -> Facet | None:
-        """Return the facet of that name, None where the cases have no such property."""
+        """Return the facet with a name, None if the cases have no such property."""
         return next((facet for facet in self.facets if facet.name == name), None)
 
     def with_part(self, facet: Facet, key: SortKey) -> "CaseTable":
-        """Return the table with a facet and a sort key that are new or replaced."""
+        """Return the table with a new or replaced facet and sort key."""
         facets = [other for other in self.facets if other.name != facet.name]
         keys = [other for other in self.sort_keys if other.name != key.name]
         facets += [facet] if facet.values else []
@@ -107,7 +107,7 @@ class CaseTable:
 
 @dataclass(frozen=True, slots=True)
 class CaseQuery:
-    """What is shown: rows with every chosen (facet, value) and every word, sorted by a key."""
+    """A query: rows with all chosen (facet, value) pairs and all words, sorted by a key."""
 
     chosen: tuple[tuple[str, str], ...] = ()
     words: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class CaseQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """The rows shown, in order: `order` (m,) intp are places in the table."""
+    """The selected rows in order: `order` (m,) intp holds row indices."""
 
     order: NDArray[np.intp]
 
@@ -125,27 +125,27 @@ class Selection:
         return len(self.order)
 
     def row_at(self, place: int) -> int:
-        """Return the table's row that is shown at `place`."""
+        """Return the table's row at a position of the selection."""
         return int(self.order[place])
 
     def place_of(self, row: int) -> int | None:
-        """Return where a row of the table is shown, None where it is filtered out."""
+        """Return the position of a table's row in the selection, None if it is filtered out."""
         positions = np.flatnonzero(self.order == row)
         return int(positions[0]) if positions.size else None
 
     @property
     def rows(self) -> list[int]:
-        """The table's rows that are shown, in order."""
+        """The selected rows of the table, in order."""
         rows: list[int] = self.order.tolist()
         return rows
 
     def pick(self, values: Sequence[str]) -> list[str]:
-        """Return the values of the rows shown, in their order."""
+        """Return the values of the selected rows, in their order."""
         return [values[row] for row in self.rows]
 
 
 def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
-    """Return the rows that a query asks for; equal rows stand worst first."""
+    """Return the rows that match a query; ties are sorted worst first."""
     report_progress(0, 2, "Filtering")
     is_shown = np.ones(len(table.rows), dtype=np.bool_)
     for name, value in query.chosen:
@@ -157,7 +157,7 @@ def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
     order = table.worst
     key = next((key.values for key in table.sort_keys if key.name == query.sort), None)
     if key is not None:
-        # Negated, not reversed: so unknown ones come last and equal ones stay worst first.
+        # Negated instead of reversed, so that unknown rows stay last and ties stay worst first.
         order = order[np.argsort((key if query.upwards else -key)[order], kind="stable")]
     elif not query.upwards:
         order = order[::-1]
@@ -165,7 +165,7 @@ def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
 
 
 def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint64]) -> Facet:
-    """Return a facet without the values that no row has."""
+    """Return a facet, leaving out values that no row has."""
     counted = [(k, value, int(_read_bit(bits, k).sum())) for k, value in enumerate(values)]
     there = [(k, value, n) for k, value, n in counted if n]
     packed = np.zeros(bits.shape, dtype=np.uint64)
@@ -193,7 +193,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the place of each text among all by letter, (n,) float64; nan if empty."""
+    """Return the alphabetical rank of each text, (n,) float64; nan if empty."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 
@@ -207,16 +207,16 @@ def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def text_key(name: str, texts: Sequence[str]) -> SortKey:
-    """Return what a column of texts is sorted by; empty texts come last."""
+    """Return the sort key of a column of texts; empty texts come last."""
     return SortKey(name, (ranks_of_texts(texts)))
 
 
 def worst_first(
     ids: NDArray[np.float64], dsc: NDArray[np.float64], distance_mm: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """Return the order of the cases (n,): without a Dice first, then by Dice upwards.
+    """Return the order of the cases (n,): cases without a Dice first, then by ascending Dice.
 
-    Of equal ones the farther is worse, then `ids` decide.
+    Ties are sorted by descending distance, then by `ids`.
     """
     has_dice = ~np.isnan(dsc)
     nearness = -np.nan_to_num(distance_mm, nan=0.0)
@@ -235,6 +235,8 @@ def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> NDArray[np.bool
 
 def _read_bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
     if place > _MOST_VALUES:
-        raise ValueError(f"a facet has {_MOST_VALUES + 1} values at most, got value {place + 1}")
+        raise ValueError(
+            f"expected at most {_MOST_VALUES + 1} values of a facet, got value {place + 1}"
+        )
     is_set: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
     return is_set

@@ -1,4 +1,4 @@
-"""A person's own words on a case: implant, clip, non-mass enhancement, artefact, or free text."""
+"""Readers' tags of cases: implant, clip, non-mass enhancement, artefact, or free text."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,34 +12,40 @@ from napari_mamamia.io.workspace.case_tags import append_tag, read_tag_notes
 from napari_mamamia.io.workspace.workspace import Workspace, file_name
 
 KNOWN_TAGS: Final = ("implant", "clip", "non-mass enhancement", "artefact")
-"""What the challenge's failures gather at. Source: arXiv 2603.01250v2, qualitative failures."""
+"""Frequent causes of failure in the challenge. Source: arXiv 2603.01250v2, qualitative failures."""
 
 MOST_LETTERS: Final = 80
-"""Our choice: a tag is a few words, so that it fits a table and names a group."""
+"""Longest tag, so that it fits a table and can name a group. Our choice."""
 
 SEPARATOR: Final = "; "
 
 
 def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool = True) -> CaseTag:
-    """Set a reader's tag of a case, or take it back, and return it as it was noted.
+    """Add or remove a reader's tag of a case, and return it as recorded.
 
-    Each reader has own tags: taking one back leaves those that others set. Setting one that is
-    set, or taking back one that is not, changes nothing. The note is on the disk when this
+    Each reader has separate tags: removing one leaves the tags of other readers. Adding an existing
+    tag or removing a missing one changes nothing. The tag is saved to disk when the function
     returns (a few ms).
 
     Parameters
     ----------
+    workspace
+        The workspace that holds the tags.
+    reader, case_id
+        Name of the reader, and the case.
     tag
-        One of `KNOWN_TAGS` or a few words of free text; letter case does not part tags, blanks
-        are joined.
+        One of `KNOWN_TAGS` or a few words of free text; letter case is ignored, and blanks are
+        collapsed.
+    on
+        True adds the tag, False removes it.
 
     Raises
     ------
     CaseError
-        If `tag` is empty, too long, or holds a semicolon or control character; or `reader` or
-        `case_id` cannot be a name.
+        If `tag` is empty, too long, or contains a semicolon or control character; or `reader` or
+        `case_id` is not a valid name.
     SaveError
-        If the note cannot be written.
+        If the tag cannot be saved.
     """
     who = file_name(reader, "the name of a reader")
     case = file_name(case_id, "a case id")
@@ -49,14 +55,14 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
 
 
 def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
-    """Return all readers' tags that are set, in the order of their setting; () without any.
+    """Return the tags of all readers in the order in which they were added; () without any.
 
-    Where other readers are hidden, those of the workspace's reader alone.
+    If other readers are hidden, only the tags of the workspace's reader.
 
     Raises
     ------
     FormatError
-        If the file is there but cannot be read.
+        If the file exists but cannot be read.
     """
     tags = read_tag_notes(workspace.root)
     if workspace.blinding.hides(Hidden.OTHER_READERS):
@@ -65,10 +71,10 @@ def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
 
 
 def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of each of the cases that has any, whoever set them.
+    """Return the tags of each case that has any, by all readers.
 
-    Letter case does not part case ids. Known tags come first in their order, then free texts by
-    letter.
+    Case ids are compared without letter case. Predefined tags come first in their order, then free
+    texts alphabetically.
     """
     by_key: dict[str, list[str]] = {}
     for tag in read_tags(workspace):
@@ -92,7 +98,7 @@ def joined_tags(tags: Iterable[str]) -> str:
 
 
 def split_tags(cell: str) -> tuple[str, ...]:
-    """Return the tags of one cell of a table, which `joined_tags` made."""
+    """Return the tags of a table cell made by `joined_tags`."""
     return tuple(cell.split(SEPARATOR)) if cell else ()
 
 
@@ -103,7 +109,7 @@ def _in_order(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def _clean_tag(tag: str) -> str:
-    """Return a tag with single blanks, a known one in its own spelling; `CaseError` if unfit."""
+    """Return a tag in its normal spelling, with single blanks; raise `CaseError` if invalid."""
     text = " ".join(unicodedata.normalize("NFC", tag).split())
     reason = ""
     if not text:
@@ -111,9 +117,9 @@ def _clean_tag(tag: str) -> str:
     elif len(text) > MOST_LETTERS:
         reason = f"has {len(text)} letters, more than {MOST_LETTERS}"
     elif ";" in text:
-        reason = "holds a semicolon, which parts tags in tables"
+        reason = "contains a semicolon, which separates tags in tables"
     elif any(unicodedata.category(letter) in {"Cc", "Cs", "Co"} for letter in text):
-        reason = "holds a control character"
+        reason = "contains a control character"
     if reason:
         raise CaseError(
             f"expected a tag of a few words, got {tag[:MOST_LETTERS]!r}, which {reason}: shorten "

@@ -1,9 +1,10 @@
-"""What the window shows under a clinical table: coverage, what is lacking, columns to confirm."""
+"""Summarise a clinical table for the window: coverage, missing fields, columns to confirm."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.cohort import coverage_text
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import gc_frozen
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import TableOverview, overview_job
@@ -12,10 +13,10 @@ from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, need
 
 @dataclass(frozen=True, slots=True)
 class ClinicalSummary:
-    """What a table knows, in a line or more; a question where something that is needed is lacking.
+    """The contents of a table in plain lines, with a question if a needed field is missing.
 
-    `answer` is the choice that confirms what the question proposes, and `action` the words for it;
-    None where nothing is to be confirmed, or no column of case ids is known.
+    `answer` is the choice that confirms the proposal in the question, and `action` its label; None
+    if nothing is to be confirmed, or no column of case ids is known.
     """
 
     text: str
@@ -26,7 +27,7 @@ class ClinicalSummary:
 
 @gc_frozen()
 def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSummary:
-    """Return what a table holds for fairness under a choice of columns.
+    """Return the contents of a table that fairness needs, under a choice of columns.
 
     Raises
     ------
@@ -43,10 +44,10 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSumm
         return ClinicalSummary(text)
     proposed = {proposal.field: proposal for proposal in seen.proposals}
     if seen.cohort is None and "case_id" not in proposed:
-        return ClinicalSummary(text, "Name the column of case ids case_id or patient_id.")
+        return ClinicalSummary(text, "Rename the column of case ids to case_id or patient_id.")
     if not seen.proposals:
         fields = ", ".join(map(_spell_field, absent))
-        message = f"The table has no {fields}: nothing can be said of fairness over it."
+        message = f"The table has no {fields}: fairness over it is undefined."
         return ClinicalSummary(
             text, message, choice.with_names(dict.fromkeys(absent)), "Score without it"
         )
@@ -62,13 +63,13 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSumm
 
 def _describe_table(path: Path, seen: TableOverview) -> str:
     if seen.cohort is None:
-        return f"No column of case ids is known in {path.name}."
+        return f"expected a column of case ids in {path.name}, found none."
     coverage = coverage_text(len(seen.cohort.records), seen.cohort.coverage())
     lines = [coverage, *seen.cohort.notes]
     refused = seen.cohort.refused
     if refused:
         first = f"row {refused[0].row}, {refused[0].reason}"
-        lines.append(f"{len(refused)} row(s) not read, the first: {first}")
+        lines.append(f"{count_of(len(refused), 'row')} not read, the first: {first}")
     return "\n".join(lines)
 
 

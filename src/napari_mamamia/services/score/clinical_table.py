@@ -1,4 +1,4 @@
-"""The clinical table beside a list of cases: ids spelled as the cases', whatever the table says."""
+"""Read the clinical table of a list of cases, with ids spelled as in the list."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -38,13 +38,13 @@ _NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr
 def read_table(
     path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
 ) -> Cohort | None:
-    """Return the clinical table at `path`, None without one.
+    """Return the clinical table at `path`, None without a path.
 
     Raises
     ------
     FormatError
         If it cannot be read, or no case has a value of a field that `purpose` needs, unless the
-        user said that the table does not have it.
+        user declared that the table lacks it.
     """
     report_progress(0, 1, "Reading the clinical table")
     return None if path is None else (needed_table(path, choice, purpose))
@@ -52,7 +52,7 @@ def read_table(
 
 @gc_frozen()
 def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
-    """Return a table that must have what `purpose` needs, as `read_table`."""
+    """Return a table with all fields that `purpose` needs; errors as in `read_table`."""
     choice = columns_for(path, choice)
     cohort = read_clinical(path, choice)
     empty = lacking(cohort, choice, purpose)
@@ -61,18 +61,22 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     seen = overview_job(path, choice)
     proposals = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
     lines = [
-        f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
-        f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)",
+        (
+            f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
+            f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)"
+        ),
         *_wrap_lines("columns", ", ".join(seen.columns)),
     ]
     for text in proposals or ["no other column"]:
         lines += _wrap_lines("proposed", text)
     lines += _wrap_lines(
         "to do",
-        "write the proposal to a file, check it, and give it as the columns of the table (or keep "
-        f"it as {COLUMNS_FILE} next to the table)",
+        "write the proposal to a file, check it, and pass it as the columns of the table (or "
+        f"keep it as {COLUMNS_FILE} next to the table)",
     )
-    lines += _wrap_lines("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
+    lines += _wrap_lines(
+        "or", f"if the table has no such field, declare {json.dumps(dict.fromkeys(empty))}"
+    )
     pairs = [(proposal.field, proposal.column) for proposal in seen.proposals]
     raise MissingColumnsError(
         "\n".join(lines),
@@ -85,7 +89,7 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
 
 
 def _wrap_lines(title: str, text: str) -> list[str]:
-    """Return lines of a terminal's width, the title before the first."""
+    """Return lines of a terminal's width, with the title before the first."""
     return wrap(
         text,
         _WIDTH,
@@ -102,7 +106,7 @@ def needed_fields(purpose: str) -> tuple[str, ...]:
 
 
 def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:
-    """Return the fields that `purpose` needs and no case has, but those known to be absent."""
+    """Return the fields that `purpose` needs and no case has, except those declared absent."""
     coverage = cohort.coverage()
     return tuple(
         field for field in _NEEDED[purpose] if not coverage[field] and field not in choice.absent
@@ -113,9 +117,9 @@ def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tu
 def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
     """Return the rows of the given cases, with the ids spelled as in `case_ids`.
 
-    A row belongs to a case by its case id or, in a table that has both, by its patient id. The
-    same spelling comes first; else letter case does not matter. A case that fits several rows, or
-    none, has no row in the result.
+    A row belongs to a case by its case id or, in a table with both, by its patient id. Exact
+    spelling is tried first, then spelling without letter case. A case that matches several rows or
+    none has no row in the result.
     """
     lookups = []
     for key in _KEYS:
@@ -131,7 +135,7 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
 
 
 def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
-    """Return what a summary says of a table, of which `own` are the rows of the cases."""
+    """Return the summary record of a table, of which `own` are the rows of the cases."""
     if path is None or cohort is None or own is None:
         return None
     n, coverage = len(cohort.records), dict(cohort.coverage())

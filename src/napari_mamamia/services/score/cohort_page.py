@@ -1,4 +1,4 @@
-"""The cohort's numbers as tables to read in the window: the report's own, and several models."""
+"""The cohort's numbers as tables for the window: those of the report, and several models."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -38,14 +38,14 @@ _SHOWN_EXCLUDED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SavedFigure:
-    """A figure that a run wrote: what it is called, and the bytes of its PNG file."""
+    """A figure written by a run: its title, and the bytes of its PNG file."""
 
     title: str
     png: bytes
 
 
 def cohort_heads(model: ModelScores) -> tuple[str, ...]:
-    """Return what stands on top of a model's numbers: profile, counts, resamples, table."""
+    """Return the lines above a model's numbers: profile, counts, resamples, table."""
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
     lines = [
@@ -56,7 +56,7 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     if model.segmentation:
         lines += counted_lines(model.segmentation.counted)
     if model.outside:
-        lines.append(f"{len(model.outside)} cases outside the list of cases do not count")
+        lines.append(f"{len(model.outside)} cases outside the list of cases are not counted")
     if resampling.n_resamples:
         lines.append(f"bootstrap {resampling.n_resamples}, seed {resampling.seed}")
     else:
@@ -77,7 +77,7 @@ def _describe_left_out(model: ModelScores) -> list[str]:
 
 
 def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
-    """Return a model's numbers, its groups, what is reported beside them, and who is excluded."""
+    """Return a model's numbers, its groups, its strata, and its excluded cases."""
     tables: list[ReportTable] = []
     if model.segmentation:
         tables.append(_narrow_table(numbers_table(model.segmentation, model.defined_by)))
@@ -93,9 +93,9 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
 def comparison_page(
     comparison: ModelComparison, models: Sequence[ModelScores]
 ) -> tuple[ReportTable, ...]:
-    """Return the models by rank with their intervals, their ranks at some weights, the tests."""
+    """Return the models by rank with intervals, their ranks at some weights, and the tests."""
     by_name = {model.name: model for model in models}
-    # Only nan is unlike itself: models without a rank come last.
+    # nan differs from itself, so models without a rank come last
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     rows = tuple(Row(tuple(_list_rank_cells(one, by_name.get(one.name)))) for one in ordered)
     columns = (
@@ -133,7 +133,7 @@ def _with_interval(value: float, name: str, result: SegmentationResult | None) -
 
 
 def _make_rank_table(comparison: ModelComparison) -> ReportTable:
-    """Return each model's rank from performance only to fairness only."""
+    """Return each model's rank over the weights, from performance only to fairness only."""
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
@@ -173,7 +173,7 @@ def _narrow_table(table: ReportTable) -> ReportTable:
     """Return the numbers with one interval each: a window is narrower than a page."""
     indices = [0, 1, 2, len(table.columns) - 1]
     rows = tuple(Row(tuple(row.cells[k] for k in indices), row.is_small) for row in table.rows)
-    notes = (*table.notes, "Basic and BCa intervals stand in the report.")
+    notes = (*table.notes, "Basic and BCa intervals are in the report.")
     columns = tuple(table.columns[k] for k in indices)
     return ReportTable(table.title, columns, rows, notes, table.listed)
 
@@ -189,13 +189,13 @@ def _make_excluded_table(model: ModelScores) -> ReportTable:
 
 
 def saved_figures(folder: Path, model: str = "") -> Iterator[SavedFigure]:
-    """Give the figures in a run's folder: those of all models, then those of `model`.
+    """Yield the figures in a run's folder: those of all models, then those of `model`.
 
-    A figure that cannot be read is left out: the numbers stand without it.
+    A figure that cannot be read is left out.
     """
     for place in (folder, folder / model) if model else (folder,):
         for path in sorted(place.glob("*.png")):
             try:
                 yield SavedFigure(path.stem.replace("_", " "), path.read_bytes())
             except OSError as error:
-                _log.warning("a figure cannot be read: %s", error.strerror)
+                _log.warning("cannot read the figure %s", error.strerror)

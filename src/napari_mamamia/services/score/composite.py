@@ -1,4 +1,4 @@
-"""Several models' ranking scores in resamples of their cases, and how sure their order is."""
+"""Ranking scores of several models in resamples of their cases, and the stability of the ranks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,22 +32,25 @@ from napari_mamamia.services.score.clinical_table import matched
 _ROUNDING: Final = 1e-9
 _NAMED: Final = 3
 _MOST_CASES: Final = 20_000
-"""Cases up to which models are ranked anew in resamples; of more, ranks hardly move."""
+"""Largest number of cases for ranking models in resamples; with more, ranks hardly change."""
 
 
 def count_model(model: ModelScores) -> CountedCases:
-    """Return the cases of a model that count; FormatError where it has no scores of masks."""
+    """Return the counted cases of a model; raise FormatError if it has no scores of masks."""
     if model.segmentation is None:
-        raise FormatError(f"expected scores of masks of {model.name}, got none: score them again")
+        raise FormatError(
+            f"expected scores of masks for {model.name}, found none: score its masks again"
+        )
     return model.segmentation.counted
 
 
 def make_composite(
     models: Sequence[ModelScores], cases: Sequence[str], cohort: Cohort | None
 ) -> Composite:
-    """Return the challenge's own score, the lowest over unusable cases, of weights of the cases.
+    """Return the challenge's ranking score as a function of case weights.
 
-    Without a clinical table it is the performance alone.
+    Unusable cases get the values that make it lowest. Without a clinical table it is the
+    performance.
     """
     places = {case_id: index for index, case_id in enumerate(cases)}
     parts = []
@@ -75,10 +78,10 @@ def make_composite(
 
 
 def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
-    """Return the lowest ranking score that a model's empty predictions leave possible.
+    """Return the lowest ranking score that a model's empty predictions can lead to.
 
-    A challenge shows it next to the official number: where a profile gives an empty prediction a
-    value, emptying cases of the best group narrows the gaps. nan where there is no such case.
+    A challenge shows it next to the official number: if a profile gives an empty prediction a
+    value, emptying cases of the best group narrows the gaps. nan if there is no such case.
     """
     profile = profile_named(model.profile)
     if not profile.unusable.empty_is_value or count_model(model).rejected:
@@ -96,10 +99,10 @@ def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
 
 
 def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> RankedModels | None:
-    """Return how sure the order of models by their masks' ranking score is.
+    """Return the stability of the models' order by the ranking score of their masks.
 
-    None without resamples, for fewer than two models with a score, or where their cases differ, or
-    the clinical rows that their score was made with are not there.
+    None without resamples, with fewer than two models with a score, if their cases differ, or if
+    the clinical rows behind their scores are missing.
     """
     scored = [
         model
@@ -116,14 +119,14 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
     composite = make_composite(scored, cases, scored[0].cohort)
     scores = np.array([one.segmentation.cohort.ranking_score for one in scored if one.segmentation])
     whole = composite(np.ones((1, len(cases)), dtype=np.int64))[0]
-    # A case that might be left out makes the whole a bound below the score.
+    # A case that might be left out makes the result a bound below the score.
     bounded = any(count_model(one).optional.any() for one in scored)
     if not bounded and not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
-        return None  # another score than the one that they are ranked by
+        return None  # a different score from the one that the models are ranked by
     ranks = rank_scores(scores)
     drawn = []
     for weights in seeded_weights(len(cases), n_resamples, seed):
-        report_progress(0, 1, "Ranking the models anew")
+        report_progress(0, 1, "Ranking the models in resamples")
         drawn.append(composite(weights))
     draws = np.concatenate(drawn)
     method = MethodRanking(
@@ -135,7 +138,7 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
 def rank_response_models(
     models: Sequence[ModelScores], n_resamples: int, seed: int
 ) -> ResponseRanking | None:
-    """Return the ranking of response models on the same cases; None where they have others."""
+    """Return the ranking of response models on the same cases; None if their cases differ."""
     named = [
         NamedPredictions(model.name, model.response.predictions)
         for model in models
@@ -152,9 +155,9 @@ def rank_response_models(
 
 
 def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
-    """Return why models of responses are not ranked, None where all answer the same cases.
+    """Return why response models are not ranked, None if all predict the same cases.
 
-    Whoever leaves hard cases out has the better numbers on the rest.
+    A model that leaves hard cases out has better numbers on the rest.
     """
     answered = {
         model.name: set(model.response.predictions.case_ids) for model in models if model.response
@@ -168,6 +171,6 @@ def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
         shown = ", ".join(case_ids[:_NAMED]) + (", ..." if len(case_ids) > _NAMED else "")
         parts.append(f"{name} lacks {len(case_ids):,} of {len(every):,} ({shown})")
     return (
-        "Nobody: no rank is given, because the models do not answer the same cases: "
-        f"{'; '.join(parts)}. Each number is of a model's own cases alone."
+        "No model: no rank is given, because the models predict different cases: "
+        f"{'; '.join(parts)}. Each number is over a model's own cases."
     )

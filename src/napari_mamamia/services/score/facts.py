@@ -1,4 +1,4 @@
-"""What stands beside a case's scores: what its prediction cost, and a person's tags."""
+"""Add further columns to a case's scores: cost of its prediction, and readers' tags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,11 +25,11 @@ def with_facts(
 ) -> tuple[CaseScore, ...]:
     """Return the rows with time, device and memory of each prediction, and the tags.
 
-    `predictions` are the mask files by case id; what no readable provenance beside them tells stays
+    `predictions` are the mask files by case id; values without a readable provenance file stay
     unknown.
     """
     full_rows: list[CaseScore] = []
-    for row in paced(rows, "Reading what the predictions cost", len(rows)):
+    for row in paced(rows, "Reading the cost of the predictions", len(rows)):
         facts = _read_cost(predictions.get(row.case_id))
         row_tags = tags.get(row.case_id)
         if row_tags:
@@ -39,12 +39,12 @@ def with_facts(
 
 
 def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of the cases in the workspace of the run, {} where it has none.
+    """Return the tags of the cases in the workspace of the run, {} without a workspace.
 
     Raises
     ------
     FormatError
-        If the workspace has tags that cannot be read.
+        If the tags of the workspace cannot be read.
     """
     root = settings.workspace
     if root is None and settings.images is not None:
@@ -53,7 +53,7 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
 
 
 def _read_cost(prediction: Path | None) -> dict[str, Any]:
-    """Return what the provenance beside a mask says it cost; {} without one."""
+    """Return the cost in the provenance of a mask; {} without one."""
     if prediction is None or not sidecar_path(prediction).exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A look at the masks of a scored case, and at its images: why it failed."""
+"""Inspect the masks and images of a scored case, to find why it failed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,16 +46,16 @@ LOOKED_AT: Final = (
     ScoreStatus.PREDICTION_MISSING,
     ScoreStatus.GRID_MISMATCH,
 )
-"""Cases that have a reference to say why they failed."""
-_NO_IMAGES: Final = "Low contrast was not checked: no data set with images was given."
+"""Statuses of cases that are inspected, since they have a reference."""
+_NO_IMAGES: Final = "Low contrast was not checked: there is no data set with images."
 
 
 @dataclass(frozen=True, slots=True)
 class CaseInspection:
-    """What a look at one case finds.
+    """The findings of the inspection of one case.
 
-    `lesions` is None where the masks do not share a grid. `contrast` is the contrast-to-noise ratio
-    of the reference, nan where it is undefined or, as `no_images` says, there are no images of it.
+    `lesions` is None if the masks do not share a grid. `contrast` is the contrast-to-noise ratio of
+    the reference, nan if it is undefined or there are no images of the case (see `no_images`).
     """
 
     case_id: str
@@ -67,14 +67,14 @@ class CaseInspection:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The cases that could be looked at, and a sentence on low contrast ("" if all had images)."""
+    """The inspected cases, and a sentence on low contrast ("" if all cases had images)."""
 
     cases: tuple[CaseInspection, ...]
     note: str = ""
 
 
 NO_LOOKS: Final = Looks(())
-"""Of a table of scores without masks."""
+"""No inspections, for a table of scores without masks."""
 
 
 def look_at_case(
@@ -85,10 +85,10 @@ def look_at_case(
     label: float | None,
     measured: MeasuredPair | None = None,
 ) -> CaseInspection:
-    """Say why a case failed, from its masks (no prediction: None) and images.
+    """Find why a case failed, from its masks (None without a prediction) and images.
 
-    Of the images the first two phases are read. `measured` is what the score measured of the masks;
-    without it, it is done here where the profile compares them.
+    The first two phases of the images are read. `measured` holds the measurements of the score;
+    without it they are made here, if the profile compares the masks.
     """
     reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
     prediction = laid_on(reference, prediction, profile)
@@ -119,7 +119,7 @@ def look_at_case(
 
 
 def _count_lesions(both: MatchedParts) -> LesionCounts:
-    """Count the lesions of what Dice counts, which is what distances count in plain masks."""
+    """Count the lesions in the foreground for Dice (in plain masks also that of distances)."""
     pair = both.measured.pair
     reference, prediction = pair.overlap_reference, pair.overlap_prediction
     if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():
@@ -134,9 +134,9 @@ def look_for_contrast(
     settings: ScoreSettings,
     images: Sequence[CaseFiles],
 ) -> tuple[CaseInspection, ...]:
-    """Look once more at the scored cases that there are images of.
+    """Inspect the scored cases with images again, for low contrast.
 
-    A case that cannot be read now has no look.
+    A case that cannot be read is left out.
     """
     by_key = {
         case_key(case_images.case_id): case_images
@@ -146,7 +146,7 @@ def look_for_contrast(
     case_ids = [row.case_id for row in rows if row.status in LOOKED_AT]
 
     def work(case_id: str) -> CaseInspection:
-        report_progress(0, 1, "Looking for low contrast")
+        report_progress(0, 1, "Checking for low contrast")
         masks = read_pair(pairs[case_id], settings.label, settings.profile)
         case_images = by_key[case_key(case_id)]
         return look_at_case(case_id, masks, case_images, settings.profile, settings.label_value)
@@ -159,14 +159,14 @@ def look_for_contrast(
 
 
 def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
-    """Return the looks at the cases of a run with what a reader must know of low contrast."""
+    """Return the inspections of a run with a sentence on low contrast."""
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 
 def read_pair(
     files: tuple[Path | None, Path | None], label: float | str | None, profile: Profile
 ) -> tuple[LabelMap, LabelMap | None]:
-    """Return the labels of both files of a case that has a reference.
+    """Return the labels of both files of a case with a reference.
 
     Raises
     ------
@@ -177,17 +177,20 @@ def read_pair(
     """
     reference, prediction = read_label_pair(*files, label, zero_nonfinite=profile.takes_any_values)
     if reference is None:
-        raise CaseError("expected a reference, got none: without one no failure has a kind")
+        raise CaseError(
+            "expected a reference to find the failure kind, found none: add the "
+            "reference of the case"
+        )
     return reference, prediction
 
 
 def _read_enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
-    """Return the first two phases on the masks' grid; None and the reason without.
+    """Return the first two phases on the masks' grid, or None with the reason.
 
-    Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
+    Raises `FormatError` if a file is damaged: the whole case is then in doubt.
     """
     if files.problems or len(files.phases) < 2:
-        return None, "; ".join(files.problems) or "it has one phase, which shows no enhancement"
+        return None, "; ".join(files.problems) or "it has only one phase, so no enhancement"
     try:
         headers = [_read_header(files, index, grid) for index in (0, 1)]
     except GridMismatchError as error:
@@ -216,7 +219,7 @@ def _read_phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[A
 
 
 def _describe_contrast(looks: Sequence[CaseInspection], settings: ScoreSettings) -> str:
-    """Return what a reader must know of low contrast."""
+    """Return a sentence on which cases were not checked for low contrast."""
     if settings.images is None:
         return _NO_IMAGES
     without = [look for look in looks if look.no_images]
@@ -224,6 +227,6 @@ def _describe_contrast(looks: Sequence[CaseInspection], settings: ScoreSettings)
         return ""
     first = without[0]
     return (
-        f"Low contrast was not looked for in {len(without)} of {len(looks)} cases, such as "
+        f"Low contrast was not checked in {len(without)} of {len(looks)} cases, such as "
         f"{first.case_id}: {first.no_images}."
     )

@@ -1,4 +1,4 @@
-"""Scoring masks that are in memory; the numbers are those of their files."""
+"""Score masks in memory, with the same numbers as for their files."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -14,15 +14,15 @@ from napari_mamamia.services.score.score import cohort_numbers, score_and_inspec
 from napari_mamamia.services.score.settings import ScoreSettings
 
 MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
-"""By case id: the reference and the prediction, one of them None where there is none."""
+"""Reference and prediction by case id; one of them is None if it is missing."""
 
 
 def score_masks_of_cases(
     name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
 ) -> Scored:
-    """Score masks in memory as `score_pairs` does files: the report has no pictures of them.
+    """Score masks in memory as `score_pairs` scores files, without pictures in the report.
 
-    The images of the settings are not looked at.
+    The images of the settings are not used.
     """
     rows: list[CaseScore] = []
     looks: list[CaseInspection] = []

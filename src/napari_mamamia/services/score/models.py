@@ -1,4 +1,4 @@
-"""Several models against one reference: each scored by itself, then compared."""
+"""Score several models against one reference, then compare them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class PredictionFolder:
 
 @dataclass(frozen=True, slots=True)
 class ModelsSummary:
-    """What was found for each model, in the order asked, and how they compare."""
+    """The results of each model in the given order, and their comparison."""
 
     models: tuple[ScoreSummary, ...]
     comparison: ModelComparison
@@ -47,7 +47,7 @@ class ModelsSummary:
 
 
 def prediction_folder(text: str) -> PredictionFolder:
-    """Return the folder that ``NAME=DIR`` or ``DIR`` names; a folder gives its own name.
+    """Return the model's name and folder of ``NAME=DIR`` or ``DIR`` (named as the folder).
 
     Examples
     --------
@@ -71,12 +71,12 @@ def score_models(
 ) -> ModelsSummary:
     """Score each model into ``out/NAME`` and write ``out/comparison.json``.
 
-    `place` is where the cases are scored (default: this process).
+    `place` says where the cases are scored (default: in this process).
 
     Raises
     ------
     CaseError
-        If a name cannot name a folder, two models have one name, or the baseline is none of them.
+        If a name is not a valid folder name, two models share a name, or the baseline is no model.
     FormatError
         If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
         written then.
@@ -89,8 +89,8 @@ def score_models(
     require_baseline(names, settings.composites.baseline)
     if settings.unusable is UnusableRule.LEAVE_OUT:
         raise CaseError(
-            "expected a rule under which models can be ranked, got leave-out: score each model by "
-            "itself, or take another rule"
+            "expected a rule that allows ranking, got leave-out: score each model separately, or "
+            "choose another rule"
         )
     pairs = [find_cases(reference, model.folder, settings.cases) for model in predictions]
     cohort = read_table(settings.clinical, settings.columns)
@@ -121,7 +121,7 @@ def score_models(
 
 
 def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
-    """Return a model with its own score under each composite, ranks as in the comparison."""
+    """Return a model with its values of each composite, ranked as in the comparison."""
     composites = tuple(
         replace(
             composite, scores=tuple(score for score in composite.scores if score.name == model.name)
@@ -132,17 +132,17 @@ def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
 
 
 def require_names(names: Sequence[str]) -> None:
-    """Raise `CaseError` unless each model has a name of its own, which can name a folder."""
+    """Raise `CaseError` unless all models have different names that are valid folder names."""
     keys = [case_key(file_name(name, "the name of a model")) for name in names]
     if len(set(keys)) < len(keys):
         raise CaseError(
-            f"expected a name of its own for each model, got {name_some(names)}: give them as "
+            f"expected different names for all models, got {name_some(names)}: give them as "
             "NAME=DIR"
         )
 
 
 def require_baseline(names: Sequence[str], baseline: str) -> None:
-    """Raise `CaseError` where the baseline is none of the models."""
+    """Raise `CaseError` if the baseline is not one of the models."""
     if baseline and baseline not in names:
         raise CaseError(
             f"expected one of the models {name_some(names)} as the baseline, got {baseline!r}: "

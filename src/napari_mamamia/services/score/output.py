@@ -1,4 +1,4 @@
-"""Writing what a scoring run found: the table of cases three times, and the summary."""
+"""Write the results of a scoring run: the table of cases in three formats, and the summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,21 +35,21 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 )
 from napari_mamamia.services.batch.in_subprocess import write_parquet
 
-# The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason.
+# The sections ``task1`` and ``task2`` of a summary; each undefined number has its reason.
 
 Content = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A value, and why it is nan where it is."""
+    """A value, and the reason if it is nan."""
 
     value: float
     reason: str
 
 
 def task1_content(result: SegmentationResult) -> Content:
-    """Return the content of ``task1``; nan stands for null."""
+    """Return the content of ``task1``; nan becomes null."""
     cohort, performance = result.cohort, result.cohort.performance
     numbers = {
         "mean_dsc": _Number(performance.mean_dsc, performance.reason),
@@ -82,7 +82,7 @@ def task1_content(result: SegmentationResult) -> Content:
 
 
 def policy_content(result: SegmentationResult) -> Content:
-    """Return which cases count, which have no usable prediction, and what those are worth."""
+    """Return which cases count, which have no usable prediction, and how those are valued."""
     counted = result.counted
     return {
         "n": counted.n,
@@ -98,7 +98,7 @@ def policy_content(result: SegmentationResult) -> Content:
 
 
 def _describe_measured(result: SegmentationResult) -> Content:
-    """Return the numbers of the scored cases alone, which are never ranked."""
+    """Return the numbers of the scored cases alone, which are never used for ranking."""
     measured, performance = result.measured, result.measured.performance
     return {
         "n": performance.n_cases,
@@ -112,7 +112,7 @@ def _describe_measured(result: SegmentationResult) -> Content:
 
 
 def task2_content(result: ResponseResult) -> Content:
-    """Return the content of ``task2``; nan stands for null."""
+    """Return the content of ``task2``; nan becomes null."""
     cohort, odds = result.cohort, result.cohort.odds
     numbers = _response_numbers(result)
     own_numbers = {
@@ -144,7 +144,7 @@ def task2_content(result: ResponseResult) -> Content:
 
 
 def composites_content(composites: Sequence[CompositeResult]) -> Content:
-    """Return the variants of the ranking score; {} where none was asked for."""
+    """Return the variants of the ranking score; {} if none was requested."""
     if not composites:
         return {}
     return {
@@ -183,7 +183,7 @@ def _read_disparity(found: VariableOdds) -> _Number:
 
 
 def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Number]:
-    """Return a number for each scored variable, undefined where it was not computed."""
+    """Return a number for each scored variable, undefined if it was not computed."""
     missing = _Number(float("nan"), otherwise)
     return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
 
@@ -195,7 +195,7 @@ def _list_values(numbers: Mapping[str, _Number]) -> Content:
 def _list_reasons(
     numbers: Mapping[str, _Number], name: str, by_variable: Mapping[str, _Number]
 ) -> dict[str, str]:
-    """Return the reason of each number that is undefined; ``NAME.VARIABLE`` for a variable's."""
+    """Return the reason of each undefined number, under ``NAME.VARIABLE`` for a variable."""
     everything = dict(numbers)
     everything |= {f"{name}.{variable}": number for variable, number in by_variable.items()}
     return {
@@ -206,7 +206,7 @@ def _list_reasons(
 
 
 def _describe_odds(by_variable: Mapping[str, _Number], result: ResponseResult) -> Content:
-    """Return each scored variable's disparity; one without groups has its value alone, null."""
+    """Return each scored variable's disparity; a variable without groups only has a null value."""
     counted = {variable.variable for variable in result.cohort.odds.variables}
     nothing = dict.fromkeys(("by_chance", "beyond_chance", "interval", "resampling_range"))
     return {
@@ -222,7 +222,7 @@ def _describe_variable(
     measures: Iterable[str],
     result: SegmentationResult | ResponseResult,
 ) -> Content:
-    """Return a variable with its disparities as `_describe_disparity` has them."""
+    """Return a variable with its disparities in the form of `_describe_disparity`."""
     content = {field.name: getattr(variable, field.name) for field in fields(variable)}
     for measure in measures:
         spread: Spread = content[measure]
@@ -239,9 +239,9 @@ def _describe_variable(
 def _describe_disparity(
     variable: str, measure: str, result: SegmentationResult | ResponseResult
 ) -> Content:
-    """Return a disparity, what chance gives, and how sure it is.
+    """Return a disparity, its chance level, and its interval.
 
-    ``counted`` is the disparity between the groups that all but ``value`` speak of.
+    ``counted`` is the disparity between the groups that all entries except ``value`` refer to.
     """
     estimate = result.uncertainty.of(variable, measure)
     name = f"disparity_{variable if measure == 'equalised_odds' else f'{measure}_{variable}'}"
@@ -256,7 +256,7 @@ def _describe_disparity(
 
 
 def _describe_range(interval: Interval | None) -> Content | None:
-    """Return the percentiles of resampled values of a gap, None without a bootstrap."""
+    """Return the percentiles of the resampled values of a gap, None without a bootstrap."""
     if interval is None:
         return None
     names = ("low", "high", "level", "n_resamples", "n_undefined", "warning", "reason")
@@ -266,10 +266,10 @@ def _describe_range(interval: Interval | None) -> Content | None:
 def _describe_intervals(
     intervals: Iterable[Interval], uncertainty: GroupUncertainty, prefix: str
 ) -> Content:
-    """Return by number: its 95 % interval, then other methods' ends.
+    """Return the 95 % interval of each number, and the ends by other methods.
 
-    A number that gaps between groups enter has its interval from contrasts, and the percentiles as
-    ``resampling_range``; single disparities stand with their variable.
+    A number that contains gaps between groups has its interval from contrasts, and its percentiles
+    as ``resampling_range``; single disparities are listed with their variable.
     """
     content: Content = {}
     for interval in intervals:
@@ -316,15 +316,14 @@ def _describe_stratum(stratum: Stratum) -> Content:
     }
 
 
-# `summary.json` and `comparison.json`: results as plain content, each undefined number with why.
-#
-# The fields are listed in docs/methods/scoring_files.md.
+# Contents of `summary.json` and `comparison.json`; each undefined number has its reason. The
+# fields are listed in docs/methods/scoring_files.md.
 
 _PACKAGES: Final = ("numpy", "scipy")
 
 
 def summary_content(model: ModelScores) -> Content:
-    """Return the content of ``summary.json``; nan stands for null."""
+    """Return the content of ``summary.json``; nan becomes null."""
     content = {
         "profile": model.profile,
         "model": model.name,
@@ -351,7 +350,7 @@ def summary_content(model: ModelScores) -> Content:
 
 
 def comparison_content(comparison: ModelComparison) -> Content:
-    """Return the content of ``comparison.json``; nan stands for null."""
+    """Return the content of ``comparison.json``; nan becomes null."""
     sweep = comparison.sweep
     first, last = sweep.ends
     return {

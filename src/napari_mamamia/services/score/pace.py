@@ -1,4 +1,4 @@
-"""How fast a scoring run goes, in plain words: cases done, rate, time left."""
+"""Progress of a scoring run in plain words: cases done, rate, time left."""
 
 from napari_mamamia.core.progress import Progress
 
@@ -7,10 +7,10 @@ _TOO_SOON_S = 1.0
 
 
 class Pace:
-    """Follows the progress of a run of `n_cases`.
+    """The progress of a run of `n_cases`.
 
     A run counts cases (or parts of them: its total is a multiple of `n_cases`) until all are done;
-    what comes after is told by its own text.
+    later steps are shown by their own text.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Pace:
         self._is_over = False
 
     def line(self, progress: Progress, now_s: float) -> str:
-        """Return the line for a progress that came at `now_s` (any clock, in seconds)."""
+        """Return the text for a progress report at `now_s` (any clock, in seconds)."""
         if self._is_over:
             return f"{self._n_cases} of {self._n_cases} cases · {progress.text}"
         if not self._counts_cases(progress):
@@ -51,7 +51,7 @@ class Pace:
 
 
 def clock(seconds: int) -> str:
-    """Return minutes and seconds, or hours and minutes.
+    """Return a duration as minutes and seconds, or hours and minutes.
 
     Examples
     --------

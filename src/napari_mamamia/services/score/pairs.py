@@ -1,4 +1,4 @@
-"""Which files belong together: the reference and the prediction of each case that counts."""
+"""Pair the reference and the prediction of each case."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import alike_ids, case_key
 
 Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
-"""By case id, in order: the reference and the prediction, None where there is no file."""
+"""Reference and prediction by case id, in order; None for a missing file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """The files of each case, and what cannot be scored before a file is read.
+    """The files of each case, and the cases that cannot be scored before a file is read.
 
-    `problems` are the status and the reason of such cases; `outside` the ids of files that are in
-    no list of cases, which are not scored.
+    `problems` holds the status and the reason of such cases; `outside` the ids of files that are
+    not in the list of cases and are not scored.
     """
 
     pairs: Pairs
@@ -31,34 +31,35 @@ class FoundPairs:
 
 
 def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None) -> Pairs:
-    """Return both files of every case that `find_cases` finds."""
+    """Return both files of every case; see `find_cases`."""
     return find_cases(reference, prediction, cases).pairs
 
 
 def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
-    """Return the ids of another folder, those of this folder too in its own spelling."""
+    """Return the ids of another folder, in this folder's spelling if it has them too."""
     spelled = {case_key(case_id): case_id for case_id in own.masks}
     ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
     return [spelled.get(case_key(case_id), case_id) for case_id in ids]
 
 
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
-    """Return both files of every case of either folder; letter case does not part them.
+    """Return both files of every case in either folder; letter case is ignored.
 
-    With a list of `cases` those count alone, each of which must have its reference.
+    With a list of `cases` only those count, and each must have its reference.
 
     Raises
     ------
     FormatError
-        If a folder is missing, the reference's holds no mask, or a listed case has no reference or
-        another one than the list says.
+        If a folder is missing, the reference folder holds no mask, or a listed case has no
+        reference
+        or a different one.
     """
     if cases is not None:
         folders = [list_masks(folder, cases.case_ids) for folder in (reference, prediction)]
     else:
         folders = [list_masks(reference), list_masks(prediction)]
         if folders[0].masks.keys() != folders[1].masks.keys():
-            # Each folder is asked for the cases of the other, which may name them more plainly.
+            # Each folder is searched for the cases of the other, which may have simpler names.
             folders = [
                 list_masks(folder, _list_ids(own, other))
                 for folder, own, other in zip(
@@ -74,7 +75,7 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
 
 
 def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs:
-    """Return both files of every case of either listing, ids spelled as the reference's."""
+    """Return both files of every case in either listing, with ids spelled as in the reference."""
     ids = {
         case_key(case_id): case_id
         for listing in (prediction, reference)
@@ -103,8 +104,8 @@ def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
         for name in (*lacking, *others) if lacking and others else ():
             other = (others if name in lacking else lacking)[0]
             reasons[name] = (
-                f"but {other} has a file: the ids may have lost zeros, or differ by blanks; give "
-                "both files one name where they are one case"
+                f"but {other} has a file: the ids may have lost leading zeros, or differ by "
+                "blanks; give both files the same name if they belong to one case"
             )
     return reasons
 
@@ -115,7 +116,7 @@ def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPai
     Raises
     ------
     FormatError
-        If a listed case has no reference, or another one than the list says.
+        If a listed case has no reference, or a different one.
     """
     references = {case_key(name): path for name, (path, _) in files.pairs.items() if path}
     _require_references(cases, references, reference)
@@ -126,19 +127,20 @@ def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPai
 
 
 def _require_references(cases: CaseList, references: Mapping[str, Path], folder: Path) -> None:
-    """Raise `FormatError` unless every listed case has the reference that the list was made of."""
+    """Raise `FormatError` unless every listed case has the reference that the list records."""
     lacking = [case_id for case_id in cases.case_ids if case_key(case_id) not in references]
     if lacking:
         first = ", ".join(lacking[:3]) + ", ..." * (len(lacking) > 3)
         raise FormatError(
-            f"expected one reference in {folder} for each case of {cases.name}, but {len(lacking)} "
-            f"of {len(cases.case_ids)} have none ({first}): give the folder that the list is of"
+            f"expected one reference in {folder} for each case of {cases.name}, but "
+            f"{len(lacking)} of {len(cases.case_ids)} have none ({first}): choose the folder that "
+            "the list was made from"
         )
     for number, (case_id, digest) in enumerate(zip(cases.case_ids, cases.digests, strict=True)):
         report_progress(number, len(cases.case_ids), "Comparing the references with the list")
         path = references[case_key(case_id)]
         if digest and sha256_of(path) != digest:
             raise FormatError(
-                f"expected the reference {path} that {cases.name} was made of, but its SHA-256 is "
-                "another: give the folder that the list is of"
+                f"expected the reference {path} with the SHA-256 recorded in {cases.name}, but it "
+                "differs: choose the folder that the list was made from"
             )

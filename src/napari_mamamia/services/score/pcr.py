@@ -1,4 +1,4 @@
-"""Task 2: predicted response (pCR) against the clinical table."""
+"""Score predicted response (pCR) against the clinical table (Task 2)."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -32,9 +32,9 @@ def score_pcr(
     """Score a table of predicted responses and write ``out/summary.json``.
 
     A bad row becomes a failure with its row number, and so does a case that the clinical table
-    does not have or has no pcr for; under official-code also one of it that has no row. See
+    lacks or has no pcr for; under official-code also a labelled case without a row. See
     `io.data_set.score_files.read_response_table` for the columns. The clinical table of `settings`
-    is not used, its columns are.
+    is not used, but its columns are.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def response_model(
     cohort: Cohort,
     settings: ScoreSettings,
 ) -> ModelScores:
-    """Return the numbers of rows that were read, against the clinical table; nothing is written."""
+    """Return the results for rows already read, against the clinical table; nothing is written."""
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
     own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
@@ -98,12 +98,12 @@ def response_model(
 
 
 def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFailure]:
-    """Return a failure for each labelled case of the clinical table that has no row at all."""
+    """Return a failure for each labelled case of the clinical table without a row."""
     in_table = {case_key(row.case_id) for row in read.rows}
     in_table |= {case_key(failure.case_id) for failure in read.failures}
     reason = (
-        "it has no row, and its pcr is known in the clinical table: left out; give it a row, or a "
-        "clinical table of the cases that count"
+        "it has no row, and its pcr is known in the clinical table: left out; add a row, or "
+        "choose a clinical table of the cases that count"
     )
     return [
         CaseFailure(record.case_id, reason)
@@ -113,19 +113,22 @@ def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFa
 
 
 def _note_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
-    """Say how many labelled cases of the whole clinical table the predictions do not answer."""
+    """Return a note on how many labelled cases of the whole clinical table have no prediction."""
     labelled = {case_key(record.case_id) for record in cohort.records if record.pcr is not None}
     n_lacking = len(labelled - {case_key(row.case_id) for row in rows})
     if not n_lacking:
         return ()
     return (
-        f"{n_lacking:,} of the {len(labelled):,} cases with a known pCR in the clinical table have "
-        "no prediction here and are left out: rank it only against tables of the same cases",
+        (
+            f"{n_lacking:,} of the {len(labelled):,} cases with a known pCR in the clinical table "
+            "have no prediction here and are left out: rank this table only against tables of the "
+            "same cases"
+        ),
     )
 
 
 def _select_rows(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
-    """Return the rows of cases that the clinical table has."""
+    """Return the rows of cases in the clinical table."""
     ids = own.by_id()
     return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
 
@@ -137,8 +140,8 @@ def _list_left_out(
     unknown = "its pcr is not known in the clinical table: left out"
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         unknown = (
-            "its pcr is not known in the clinical table: a non-responder in balanced accuracy, as "
-            "in the published script, else left out"
+            "its pcr is not known in the clinical table: it counts as a non-responder in balanced "
+            "accuracy, as in the published script, and is otherwise left out"
         )
     has_scores = any(not isnan(row.score) for row in rows)
     failures = []

@@ -1,4 +1,4 @@
-"""The report of a scoring run: why cases failed, pictures of the worst, page and figures."""
+"""Write the report of a scoring run: failure kinds, pictures of the worst cases, page, figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,9 +41,9 @@ _COMPARED: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY, ScoreStatus.PR
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One model's scores and, of masks that were scored, the files (reference, prediction) by case.
+    """One model's scores and, for scored masks, the files (reference, prediction) by case.
 
-    `looks` say why cases failed.
+    `looks` holds the inspections for failure kinds.
     """
 
     model: ModelScores
@@ -59,12 +59,13 @@ def write_score_report(
     *,
     overwrite: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
-    """Write ``report.html`` and the folder ``figures``: each model's warnings.
+    """Write ``report.html`` and the folder ``figures``, and return each model's warnings.
 
-    Of several models ``report.html`` is on all of them, and leads to ``NAME/report.html`` of each.
+    With several models ``report.html`` covers all of them, and links to ``NAME/report.html`` of
+    each.
 
-    The masks of the worst cases are read once more, for their pictures; one that cannot be read
-    now has none, and a warning says so.
+    The masks of the worst cases are read again for their pictures; a mask that cannot be read
+    causes a warning and has no picture.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def write_report_page(
     *,
     overwrite: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
-    """Write the page alone, to `path`; else as `write_score_report`."""
+    """Write only the page, to `path`; otherwise as `write_score_report`."""
     content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw:
         write_report(content, path, overwrite=overwrite, draw=draw)
@@ -100,7 +101,7 @@ def write_report_page(
 def report_content(
     scored: Sequence[Scored], settings: ScoreSettings, comparison: ModelComparison | None
 ) -> tuple[ReportContent, tuple[tuple[str, ...], ...]]:
-    """Return what a report holds, and each model's warnings."""
+    """Return the content of a report, and each model's warnings."""
     parts: list[ModelReport] = []
     lacks: list[tuple[str, ...]] = []
     for item in scored:
@@ -117,7 +118,7 @@ def report_content(
 def _summarise_models(
     content: ReportContent, models: Sequence[ModelScores], settings: ScoreSettings
 ) -> ReportContent:
-    """Return a report of several models with who leads, how sure, and what would change it."""
+    """Return a report of several models with its summary: leader, certainty, and dependence."""
     n_resamples, seed = settings.n_resamples, settings.seed
     if content.comparison is not None:
         ranks = rank_models(models, n_resamples, seed)
@@ -153,7 +154,7 @@ def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, t
 
 
 def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
-    """Return the columns that stand beside the voxel metrics in the case table."""
+    """Return the columns next to the voxel metrics in the case table."""
     counts = tuple(
         CaseColumn(
             f"lesions_{kind}",
@@ -174,15 +175,15 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the picture of one case, from its reference and prediction; none without the second.
+    """Return the picture of one case from its reference and prediction; none without a prediction.
 
-    Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
+    Raises `MamamiaError` if its masks cannot be read or compared any more.
     """
     reference, prediction = read_pair(files, settings.label, settings.profile)
     if prediction is None:
         return []
     turned = laid_on(reference, prediction, settings.profile)
-    # one grid for both: official-code compares arrays of equal shape whatever their affine
+    # one grid for both: official-code compares arrays of equal shape whatever their affines
     label_map = LabelMap(reference.grid, turned.box, turned.crop)
     masks = (reference.mask(settings.label_value), label_map.mask(settings.label_value))
     return [picture_of(case_id, *masks, model=model)]

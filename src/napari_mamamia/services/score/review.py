@@ -1,4 +1,4 @@
-"""Looking at a scored case: where two masks agree, and each place where they do not."""
+"""Review a scored case: where two masks agree, and where they differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ from napari_mamamia.services.case.show_case import (
 
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _MOST_PARTS: Final = 200
-"""Our choice: nobody steps through more places of one case."""
+"""Largest number of listed errors in one case. Our choice."""
 _MOST_VOXELS: Final = 20_000
 
 
 class Agrees(IntEnum):
-    """The values of an agreement map; 0 is where neither mask is."""
+    """The values of an agreement map; 0 is background in both masks."""
 
     CORRECT = 1
     FALSE = 2
@@ -46,12 +46,12 @@ class Agrees(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorPart:
-    """One connected place where the masks differ: `kind` is FALSE or MISSED.
+    """One connected region where the masks differ; `kind` is FALSE or MISSED.
 
-    `voxel` (z, y, x) is where to look: on the slice where the part is largest. `distance_mm` is how
-    far the part reaches: the largest distance of its voxels to the nearest voxel of the mask that
-    it is missing in, nan where that mask is empty. Of a part of more than 20,000 voxels only the
-    contour is measured.
+    `voxel` (z, y, x) is the position to show: on the slice where the region is largest.
+    `distance_mm` is the reach of the region: the largest distance of its voxels to the nearest
+    voxel of the mask that lacks it, nan if that mask is empty. In regions of more than 20,000
+    voxels only the contour is measured.
     """
 
     kind: Agrees
@@ -64,7 +64,7 @@ class ErrorPart:
 class Agreement:
     """A map of `Agrees`, uint8 ``(z, y, x)``, and the errors, largest first.
 
-    `n_errors` counts all of them; `errors` lists the 200 largest.
+    `n_errors` is the total number; `errors` lists the 200 largest.
     """
 
     array: NDArray[np.uint8]
@@ -85,22 +85,27 @@ def compare_masks(
     reference, shown
         Raw values: as read from a file, or an array ``(z, y, x)``.
     grid
-        Of both.
+        The grid of both masks.
     counting
-        Says which values are tumour, as the profile's Dice counts them: under clinical the chosen
-        label, or any value above 0. The parts of both masks are 26-connected.
+        The values that are tumour, as in the profile's Dice: under clinical the chosen
+        label, or any value above 0. Connected regions of both masks are 26-connected.
+
+    Returns
+    -------
+    Agreement
+        The map of agreement, and the errors, largest first.
 
     Raises
     ------
     GridMismatchError
-        If a mask has not the shape of `grid`.
+        If a mask does not have the shape of `grid`.
     """
     for name, values in (("reference", reference), ("mask", shown)):
         shape = values.grid.shape if isinstance(values, LabelMap) else values.shape
         if shape != grid.shape:
             raise GridMismatchError(
-                f"the {name} has shape {shape}, the case {grid.shape} (z, y, x): open the case "
-                "again"
+                f"expected the {name} with shape {grid.shape} (z, y, x) as the case has, got "
+                f"{shape}: open the case again"
             )
     report_progress(0, 3, "Comparing the masks")
     array = np.zeros(grid.shape, dtype=np.uint8)
@@ -114,7 +119,7 @@ def compare_masks(
     for step, (kind, wrong) in enumerate(
         ((Agrees.FALSE, shown_mask & ~there), (Agrees.MISSED, there & ~shown_mask)), start=1
     ):
-        report_progress(step, 3, "Looking for errors")
+        report_progress(step, 3, "Finding the errors")
         array[box.slices][wrong] = kind
         parts += [(int(part.sum()), kind, own_box, part) for own_box, part in _find_parts(wrong)]
     parts.sort(key=lambda part: part[0], reverse=True)
@@ -139,20 +144,20 @@ def review_masks(
 ) -> CaseMasks:
     """Read the two files of a case that were scored, on the case's grid.
 
-    The buffers, for the screen, are 1 where the Dice of `counting` has foreground. A file
-    that is damaged or lies on another grid is a problem in plain words, not a failure.
+    The buffers for the screen are 1 in the foreground that the Dice of `counting` uses. A file that
+    is damaged or on another grid is reported as a problem, without an error.
     """
     sources = (("reference", "scored", reference), ("prediction", model, prediction))
     masks, problems = [], []
     for number, (role, name, path) in enumerate(sources):
-        report_progress(number, len(sources), f"Reading the {role} that was scored")
+        report_progress(number, len(sources), f"Reading the scored {role}")
         if path is None:
-            problems.append(f"there was no {role} of {case.case_id} to score")
+            problems.append(f"{case.case_id} had no {role} to score")
             continue
         try:
             labels = load_mask(path, case)
         except MamamiaError as error:
-            problems.append(f"the {role} that was scored is not shown: {error}")
+            problems.append(f"the scored {role} is not shown: {error}")
             continue
         masks.append(OpenMask(role, name, labels, _make_buffer(labels, counting), labels.values))
     report_progress(len(sources), len(sources))
@@ -167,7 +172,7 @@ def _make_buffer(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
 
 
 def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
-    """Give the box and voxels of each connected part."""
+    """Yield the box and voxels of each connected region."""
     labelled: Any
     labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
     for number, object_ in enumerate(ndimage.find_objects(labelled), start=1):

@@ -1,4 +1,4 @@
-"""Scoring two folders of masks."""
+"""Score folders of masks and compute the cohort's numbers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -61,14 +61,14 @@ from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, f
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
-# Scoring many cases from their files: the work of one case, and the batch of all.
+# Score many cases from their files: the work of one case, and the batch of all cases.
 
 NO_IMAGES: Final[Mapping[str, CaseFiles]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class CaseSettings:
-    """Everything that a case's score depends on besides its two files."""
+    """All settings that a case's score depends on besides its two files."""
 
     profile: Profile
     label: float | str | None = None
@@ -76,14 +76,14 @@ class CaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCase:
-    """A case's score and why it failed; no look where there is no reference to look at."""
+    """A case's score and its inspection, which is None without a reference."""
 
     score: CaseScore
     look: CaseInspection | None = None
 
 
 def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
-    """Return the score of one case from its reference and prediction file, either may be None.
+    """Return the score of one case from its reference and prediction file; either may be None.
 
     Raises
     ------
@@ -99,9 +99,8 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
 def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     """Return the score of one case and why it failed; each mask is read once.
 
-    `inputs.about` are the case's `CaseFiles` where there are images of it. Errors as in
-    `score_files`, and `FormatError` if an image that was given is damaged; what else cannot be
-    looked at costs the look alone.
+    `inputs.about` holds the `CaseFiles` of a case with images. Errors are those of `score_files`,
+    and `FormatError` if an image is damaged; other problems with images only cost the inspection.
     """
     report_progress(0, 2, "Reading the masks")
     masks, label = _read_masks(inputs, settings)
@@ -111,7 +110,7 @@ def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
 def _read_masks(
     inputs: CaseInputs, settings: CaseSettings
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
-    """Return both masks on one grid, and the value that counts; a name has left only 1."""
+    """Return both masks on one grid, and the value that counts; a segment's name leaves only 1."""
     reference, prediction = inputs.files[:2]
     zero_nonfinite = settings.profile.takes_any_values
     masks = read_label_pair(reference, prediction, settings.label, zero_nonfinite=zero_nonfinite)
@@ -125,12 +124,12 @@ def score_and_inspect_at(
     label: float | None = None,
     images: CaseFiles | None = None,
 ) -> ScoredCase:
-    """Return the score of masks in memory and why it failed; see `score_and_inspect`."""
+    """Return the score of masks in memory and why the case failed; see `score_and_inspect`."""
     reference, prediction = masks
     score, measured = score_and_measure(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
-    report_progress(1, 2, "Looking for the kind of failure")
+    report_progress(1, 2, "Finding the failure kinds")
     try:
         look = look_at_case(case_id, (reference, prediction), images, profile, label, measured)
     except FormatError:
@@ -152,11 +151,11 @@ def score_cases(
 ) -> BatchResult[ScoredCase]:
     """Score every pair (reference, prediction) of files, by case id.
 
-    `label` is the one label to score, or the name of its segment, for a profile that lets the user
-    choose. `images` are those
-    of a case by `case_key` of its id, for what only images tell of a failure.
+    `label` is the label to score, or the name of its segment, for a profile that lets the user
+    choose. `images` holds the files of a case by `case_key` of its id, for failure kinds that need
+    images.
 
-    A file that cannot be read, and a case over the time limit of `place`, is a failure of its
+    A file that cannot be read, or a case over the time limit of `place`, becomes a failure of its
     case. `store` and `existing` are those of `run_batch`.
 
     Raises
@@ -175,9 +174,9 @@ def score_cases(
 def _collect_inputs(
     case_id: str, masks: tuple[Path | None, Path | None], images: CaseFiles | None
 ) -> CaseInputs:
-    """Return a case's masks and the files of the two phases that are looked at.
+    """Return a case's masks and the files of its first two phases.
 
-    An image that cannot be read costs no score: it is no file that the case depends on.
+    An image that cannot be read costs no score: the case's score does not depend on it.
     """
     phases = images.phases[:2] if images is not None else ()
     further = [path for phase in phases for path in phase.files if os.access(path, os.R_OK)]
@@ -187,13 +186,17 @@ def _collect_inputs(
 
 
 _OTHER_VALUES: Final = "holds the values"
-_SEE_WARNING: Final = "the column warning says more"
+_SEE_WARNING: Final = "see the column warning"
 _OF_MANY: Final = MappingProxyType(
     {
-        AFFINE_DIFFERS: "the affine of the prediction differs from the reference's, which this "
-        f"profile ignores; {ON_REFERENCE}; {_SEE_WARNING}",
-        PREDICTION_IDENTITY: "the prediction's grid is an identity (1 x 1 x 1 mm), as files have "
-        "that lost their spacing",
+        AFFINE_DIFFERS: (
+            "the affine of the prediction differs from the reference's, which this "
+            f"profile ignores; {ON_REFERENCE}; {_SEE_WARNING}"
+        ),
+        PREDICTION_IDENTITY: (
+            "the prediction's grid is an identity (1 x 1 x 1 mm), as in files "
+            "that lost their spacing"
+        ),
         IDENTITY_WARNING: IDENTITY_WARNING,
         IMPOSSIBLE_SPACING: f"{IMPOSSIBLE_SPACING}; {_SEE_WARNING}",
         "sform and qform disagree": "sform and qform of a mask disagree, the sform is used; "
@@ -203,8 +206,8 @@ _OF_MANY: Final = MappingProxyType(
         "whether they are converted",
     }
 )
-"""What of a case's warning is worth a note on the cohort, and the note."""
-_TAKING: Final = "Taking the scores of the cases"
+"""Texts in a case's warning that are worth a note on the cohort, and that note."""
+_TAKING: Final = "Collecting the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
     {
@@ -217,9 +220,9 @@ _STATUS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """What a scoring run found, and the folder it was written to.
+    """The results of a scoring run, and the folder that they were written to.
 
-    `looks` say why cases failed, of those that have a reference; `warnings` what the report lacks.
+    `looks` holds the inspections of cases with a reference; `warnings` lists what the report lacks.
     """
 
     model: ModelScores
@@ -234,17 +237,17 @@ class ScoreSummary:
 
     @property
     def table(self) -> Path:
-        """The table of cases."""
+        """The path of the table of cases."""
         return self.folder / SCORE_TABLE
 
     @property
     def summary(self) -> Path:
-        """The cohort's numbers."""
+        """The path of the cohort's numbers."""
         return self.folder / SUMMARY
 
     @property
     def report(self) -> Path:
-        """The page to read."""
+        """The path of the report page."""
         return self.folder / REPORT
 
     @property
@@ -263,13 +266,13 @@ def score_folders(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Score every case of either folder and write tables and summary.
+    """Score every case in either folder and write tables and summary.
 
     Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
-    ``figures`` in `out`. A file that
-    cannot be read costs one row. `name` is the model's (default: the prediction folder's), `place`
-    where the cases are scored (default: this process). ``case_results.jsonl`` keeps each case as
-    it is done; with RESUME only cases are scored whose files are new, changed or failed before.
+    ``figures`` to `out`. A file that cannot be read only costs its own row. `name` is the model's
+    name (default: that of the prediction folder), and `place` says where the cases are scored
+    (default: in this process). ``case_results.jsonl`` stores each finished case; RESUME only scores
+    cases with new or changed files and cases that failed before.
 
     Raises
     ------
@@ -312,7 +315,7 @@ def score_pairs(
     Raises
     ------
     FormatError
-        If there is no data set where the settings say.
+        If the settings name a data set that does not exist.
     """
     files = pairs if isinstance(pairs, FoundPairs) else FoundPairs(pairs)
     rows, looks = _score_cases(files, settings, place, store, existing)
@@ -333,14 +336,13 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Return the cohort's numbers of cases that were scored already: the only way to them.
+    """Return the cohort's numbers of cases that are already scored.
 
-    The same rows give the same bits, in whatever order. `failures` go into the result as they are,
-    `n_cases` counts cases without a row too.
+    Equal rows give identical numbers in any order. `failures` are copied into the result, and
+    `n_cases` also counts cases without a row.
     """
     rows = tuple(sorted((_fill_empty(row, settings.profile) for row in rows), key=_case_id))
-    # Between steps of some 100 ms with 100,000 cases, so that a window is never without a sign of
-    # life.
+    # Progress between steps of some 100 ms with 100,000 cases, so that a window stays alive.
     report_progress(0, 1, _TAKING)
     scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
     report_progress(0, 1, _TAKING)
@@ -376,7 +378,7 @@ def cohort_numbers(
 
 
 def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ...]:
-    """Return what the warnings of many cases say of all numbers, with how many say it."""
+    """Return notes on warnings that affect many cases, with the number of cases."""
     notes = []
     for marker, text in _OF_MANY.items():
         n_marked = sum(marker in row.warning for row in rows)
@@ -385,13 +387,13 @@ def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ..
     n_odd = sum(_OTHER_VALUES in row.warning for row in rows)
     if n_odd and profile.takes_any_values:
         notes.append(
-            f"{n_odd} of {len(rows)} cases have other values than 0 and 1, which the profile "
-            f"{profile.name} counts as they are stored: Dice the value 1 alone, distances what is "
-            "not 0 as uint8; make masks of 0 and 1 first where that is not meant"
+            f"{n_odd} of {len(rows)} cases have values other than 0 and 1, which the profile "
+            f"{profile.name} counts as stored: Dice counts only the value 1, distances count what "
+            "is not 0 as uint8; if this is not intended, convert the masks to 0 and 1"
         )
     elif n_odd:
         notes.append(
-            f"{n_odd} of {len(rows)} cases hold other values than one label; the column warning "
+            f"{n_odd} of {len(rows)} cases have more values than one label; the column warning "
             "says which of them count as tumour"
         )
     return tuple(notes)
@@ -416,7 +418,7 @@ def _score_cases(
     store: Path | None,
     existing: Existing,
 ) -> tuple[tuple[CaseScore, ...], list[CaseInspection]]:
-    """Return one row for each pair, in order, whatever happens to it; and the looks."""
+    """Return one row for each pair, in order, even if it fails, and the inspections."""
     pairs = {name: files for name, files in found.pairs.items() if name not in found.problems}
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
@@ -456,7 +458,7 @@ def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseSco
 def _find_blame(
     score: CaseScore, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> CaseScore:
-    """Return the row of a case that could not be scored, with whose file is to blame for it."""
+    """Return the row of an unreadable case with the status that says which file is at fault."""
     if score.status is ScoreStatus.UNREADABLE and files[1] is not None:
         score = replace(score, status=_read_again(files[1]))
     return _with_reference(score, files[0], settings)
@@ -476,7 +478,7 @@ def _read_again(prediction: Path) -> ScoreStatus:
 def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSettings) -> CaseScore:
     """Return the row of an unusable prediction with the sizes of its reference.
 
-    Without a reference that can be read the case counts for nobody, whatever the prediction is.
+    Without a readable reference the case counts for no model, whatever the prediction is.
     """
     if reference is None:
         if score.status is ScoreStatus.REFERENCE_UNREADABLE:

@@ -1,4 +1,4 @@
-"""What a scoring run is asked to do, besides the masks."""
+"""Settings of a scoring run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,36 +17,36 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 @dataclass(frozen=True, slots=True)
 class ScoreSettings:
-    """Definitions and extras of a scoring run.
+    """Definitions and options of a scoring run.
 
     Parameters
     ----------
     profile
-        The definitions of every number.
+        The definitions of all numbers.
     clinical
-        The clinical table that fairness is made from; None leaves fairness undefined.
+        The clinical table for fairness; None leaves fairness undefined.
     label
-        The value that counts as tumour, for a profile that lets the user choose; None takes every
+        The value that is tumour, for a profile that lets the user choose; None takes every
         value above 0.
     n_resamples
         Bootstrap resamples for the intervals; 0 for none.
     seed
         Seed of resamples and permutations.
     composites
-        Variants of the ranking score that stand beside it, and the baseline.
+        Requested variants of the ranking score, and the baseline.
     images
-        The data set of the masks, for what only images tell: low contrast. Its workspace is used
+        The data set of the masks, to check for low contrast. Its workspace is used
         for tags unless another is given.
     workspace
-        The folder of a person's own tags of the cases.
+        The folder with readers' tags of the cases.
     columns
-        Which columns of the clinical table the user fixed, and which fields it does not have.
+        The user's choice of columns of the clinical table, and the fields declared absent.
     unusable
-        What every case without a usable prediction is worth; None takes the profile's rules.
+        The rule for cases without a usable prediction; None takes the profile's rules.
     cases
-        The cases that count; None takes those that have a reference (of a table: a row).
+        The cases that count; None takes those with a reference (in a table: with a row).
     metric_definition
-        How the numbers of a table were made, in words; "" leaves it to the table, or unsaid.
+        How the numbers of a table were computed, in words; "" uses the table's own description.
     minimum_group
         Groups with fewer cases are left out of the intervals of gaps, of tests and of sentences;
         the score stays as the profile defines it. 2 or more: one patient has no spread.
@@ -77,21 +77,23 @@ class ScoreSettings:
         require_rule(self.profile, self.unusable)
         if self.minimum_group < 2:
             raise ValueError(
-                f"the smallest group has 2 cases or more, got {self.minimum_group}: one patient "
-                "has no spread, give 5"
+                f"expected a smallest group of 2 cases or more, got {self.minimum_group}: one "
+                "patient has no spread, so choose 5, for example"
             )
         if self.label == 0:
-            raise ValueError("label 0 is background: choose a label other than 0")
+            raise ValueError(
+                "expected a label other than 0, which is background: choose another label"
+            )
         chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
         if self.label is not None and not chooses:
             raise ValueError(
-                f"the profile {self.profile.name} has its own rule for foreground, got label "
-                f"{self.label}: leave the label out or take the profile clinical"
+                f"expected no label under the profile {self.profile.name}, which defines its own "
+                f"foreground, got {self.label}: leave the label out or choose the profile clinical"
             )
 
     @property
     def label_value(self) -> float | None:
-        """The value that is tumour in labels that were read with `label`; a name left only 1."""
+        """The value that is tumour in labels read with `label`; a segment's name leaves only 1."""
         return None if isinstance(self.label, str) else self.label
 
     @property
@@ -101,7 +103,7 @@ class ScoreSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each setting, as ``run.json`` notes them."""
+        """Name and value of each setting, as recorded in ``run.json``."""
         given = (
             ("composites", ", ".join(self.composites.names) or None),
             ("gate", self.composites.gate),

@@ -1,4 +1,4 @@
-"""Cohort numbers from a table of Dice and NormHD that somebody else computed."""
+"""Compute the cohort's numbers from a table of Dice and NormHD computed elsewhere."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +29,8 @@ def score_table(
 ) -> ScoreSummary:
     """Compute the cohort's numbers of a table and write them to `out`.
 
-    The numbers of the cases are taken as they are; the profile draws the groups. A bad row becomes
-    a failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
+    The numbers of the cases are used unchanged; the profile defines the groups. A bad row becomes a
+    failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
 
     Raises
     ------
@@ -51,20 +51,20 @@ def score_table(
 
 
 def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, Setting], ...]:
-    """Return what the run is, for ``run.json``."""
+    """Return the parameters of the run for ``run.json``."""
     return (("table", table.name), *settings.parameters)
 
 
 def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
-    """Return a case's score as a table has it.
+    """Return the score of a case from its table row.
 
-    A table may say that a case is unusable, never that it is not. A row that says that a prediction
-    is empty and has a Dice is unreadable: nobody knows which of the two is wrong.
+    A table may declare a case unusable, but not usable. A row that declares an empty prediction but
+    has a Dice above 0 is unreadable, since one of the two must be wrong.
     """
     if row.status is ScoreStatus.PREDICTION_EMPTY and row.dsc > 0:
         reason = (
-            f"its status says prediction_empty, its Dice is {row.dsc:g}: an empty prediction has "
-            "Dice 0; correct one of the two"
+            f"its status is prediction_empty, but its Dice is {row.dsc:g}: an empty prediction "
+            "has Dice 0; correct one of the two"
         )
         return CaseScore(row.case_id, ScoreStatus.UNREADABLE, profile=profile, reason=reason)
     is_unusable = unusable_reason(CaseScore(row.case_id, row.status)) is not None
@@ -75,9 +75,9 @@ def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
 ) -> ModelScores:
-    """Return the cohort's numbers of rows that were read; nothing is written.
+    """Return the cohort's numbers of rows already read; nothing is written.
 
-    Without a list of cases those of the table count, bad rows with an id too.
+    Without a list of cases all cases of the table count, including bad rows with an id.
     """
     profile = settings.profile.name
     scores = {case_key(row.case_id): score_of_row(row, profile) for row in read.rows}
@@ -96,7 +96,7 @@ def score_rows(
         scores = {key: row for key, row in scores.items() if key in keys}
         for case_id in settings.cases.case_ids:
             if case_key(case_id) not in scores:
-                reason = f"it has no row, and {settings.cases.name} lists it"
+                reason = f"it is listed in {settings.cases.name} but has no row"
                 missing = ScoreStatus.PREDICTION_MISSING
                 scores[case_key(case_id)] = CaseScore(
                     case_id, missing, profile=profile, reason=reason

@@ -1,8 +1,9 @@
-"""Results in a few plain lines, for the terminal and the window."""
+"""Format results as a few plain lines, for the terminal and the window."""
 
 from collections.abc import Iterable
 from math import isnan
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.cohort.composites import CompositeResult
@@ -34,8 +35,8 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 _WIDTH = 34
 _SHOWN = 10
 _OF_GROUP_MEANS = (
-    "Intervals of disparities and fairness are of the group means and need no resamples; without "
-    "them no other number has an interval."
+    "Intervals of disparities and fairness come from the group means and need no resamples; "
+    "without resamples no other number has an interval."
 )
 _SIZES = {
     "volume": "by reference volume (20th, 80th percentile)",
@@ -48,8 +49,8 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
     """Return the cohort's numbers with profile, n, excluded cases and 95 % intervals."""
     excluded = model.n_cases - model.n_scored
     head = (
-        f"{model.name}: {model.defined_by}, {model.n_cases} case(s), "
-        f"{model.n_scored} scored, {excluded} excluded"
+        f"{model.name}: {model.defined_by}, {count_of(model.n_cases, 'case')}, {model.n_scored} "
+        f"scored, {excluded} excluded"
     )
     lines = [*_describe_left_out(model), head, *_describe_counted(model)]
     lines += [*_describe_clinical(model), *_describe_missing(model)]
@@ -97,40 +98,41 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
 
 
 def _describe_clinical(model: ModelScores) -> list[str]:
-    """Return what the clinical table knows, what was taken for granted, and rows not read."""
+    """Return the coverage of the clinical table, its assumptions, and rows not read."""
     table = model.clinical
     if table is None:
         return []
     lines = [f"  {text}" for text in (table.coverage_text, *table.notes)]
     if table.refused:
         rows = ", ".join(f"row {r.row} ({r.reason})" for r in table.refused[:_SHOWN])
-        lines.append(f"  {len(table.refused)} row(s) of {table.name} not read: {rows}")
+        lines.append(f"  {count_of(len(table.refused), 'row')} of {table.name} not read: {rows}")
     return lines
 
 
 def _describe_left_out(model: ModelScores) -> list[str]:
-    """Return what must stand first: that cases are left out, so that nothing may be ranked."""
+    """Return the first line: that cases are left out, so that nothing may be ranked."""
     text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
     return [text] if text else []
 
 
 def _describe_counted(model: ModelScores) -> list[str]:
-    """Return which cases have no usable prediction, what they are worth, and who counts."""
+    """Return which cases have no usable prediction, how they are valued, and which cases count."""
     lines = []
     if model.segmentation:
         lines += [f"  {text}" for text in counted_lines(model.segmentation.counted)]
     if model.outside:
         shown = ", ".join(model.outside[:_SHOWN]) + ", ..." * (len(model.outside) > _SHOWN)
-        lines.append(f"  {len(model.outside)} case(s) outside the list of cases: {shown}")
+        lines.append(f"  {count_of(len(model.outside), 'case')} outside the list of cases: {shown}")
     return lines
 
 
 def _describe_missing(model: ModelScores) -> list[str]:
-    """Return how many cases were scored without a prediction, which is easily a forgotten run."""
+    """Return how many cases were scored without a prediction, often a sign of a forgotten run."""
     missing = sum(
         row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
     )
-    text = f"  {missing} case(s) without a prediction file count as empty predictions"
+    verb = "counts as an empty prediction" if missing == 1 else "count as empty predictions"
+    text = f"  {count_of(missing, 'case')} without a prediction file {verb}"
     return [text] if missing else []
 
 
@@ -152,7 +154,9 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
-            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+            lines.append(
+                f"  {variable.variable}: {count_of(len(variable.unassigned), 'case')} in no group"
+            )
         lines += _list_small_groups(variable.variable, variable.groups)
     for stratum in result.strata:
         if stratum.variable in _SIZES:
@@ -161,7 +165,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
 
 
 def _size_lines(stratum: Stratum) -> list[str]:
-    """Return the groups by size, which are reported and not scored."""
+    """Return the groups by size, which are reported but not scored."""
     parts = [
         f"{group.label} {_to_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
         for group in stratum.groups
@@ -201,7 +205,9 @@ def _describe_task2(result: ResponseResult) -> list[str]:
     )
     for variable in cohort.odds.variables:
         if variable.unassigned:
-            lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
+            lines.append(
+                f"  {variable.variable}: {count_of(len(variable.unassigned), 'case')} in no group"
+            )
     return lines + _list_warnings(result.intervals) + _list_ranges(result)
 
 
@@ -233,7 +239,7 @@ def _format_line(
 def _describe_gaps(
     result: SegmentationResult | ResponseResult, measures: tuple[str, ...]
 ) -> list[str]:
-    """Return what each disparity says and does not, one line each, and who is not counted."""
+    """Return what each disparity shows, one line each, and which groups are not counted."""
     uncertainty = result.uncertainty
     lines = [
         f"  {disparity.variable}: {' '.join(say_disparity(disparity, uncertainty.minimum_group))}"
@@ -244,7 +250,7 @@ def _describe_gaps(
 
 
 def _list_ranges(result: SegmentationResult | ResponseResult) -> list[str]:
-    """Return the resampling ranges, last and labelled, where the profile shows them."""
+    """Return the resampling ranges with their label, if the profile shows them."""
     table = range_table(result)
     if table is None:
         return []
@@ -269,7 +275,7 @@ def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
 
 
 def _describe_costs(model: ModelScores) -> list[str]:
-    """Return what the predictions cost, nothing where no provenance tells it."""
+    """Return the cost of the predictions, nothing without provenance."""
     costs = prediction_costs(model.rows)
     lines = []
     if costs.seconds.n:
@@ -281,7 +287,7 @@ def _describe_costs(model: ModelScores) -> list[str]:
     if costs.peak_memory_bytes.n:
         memory = costs.peak_memory_bytes
         lines.append(
-            f"  {'highest memory of its process':<{_WIDTH}} median {memory.median / _MB:.0f} MB, "
+            f"  {'peak memory of the process':<{_WIDTH}} median {memory.median / _MB:.0f} MB, "
             f"worst {memory.worst / _MB:.0f} MB (n {memory.n})"
         )
     if costs.devices:

@@ -2,6 +2,42 @@
 
 from typing import Any, Self
 
+from napari_mamamia.features.challenge.services.rank.board import open_board
+from napari_mamamia.features.challenge.services.rank.team_masks import (
+    find_team_folder,
+    find_team_mask,
+)
+from napari_mamamia.features.review.services.client import (
+    is_study,
+    list_people,
+    open_client,
+)
+from napari_mamamia.features.review.services.judging import (
+    accept_case,
+    decide_dispute,
+    fuse_dispute,
+    leave_out,
+    list_decided,
+    list_differences,
+    load_first_snapshot,
+    open_dispute,
+    reopen_case,
+    set_down,
+)
+from napari_mamamia.features.review.services.lesion_rows import list_lesions
+from napari_mamamia.features.review.services.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.features.review.services.plan_study import (
+    freeze_wished,
+    list_case_ids,
+    plan_study,
+)
+from napari_mamamia.features.review.services.signing import (
+    countersign_key,
+    end_key,
+    look_at_signing,
+    make_own_key,
+    sign_things,
+)
 from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
@@ -43,6 +79,7 @@ from napari_mamamia.services.dicom.studies import import_studies
 from napari_mamamia.services.export.export import export_bundle
 from napari_mamamia.services.export.labels import look_at_labels
 from napari_mamamia.services.export.target import look_at_target
+from napari_mamamia.services.findings.case_facts import fill_hidden, find_breasts, measure_lesions
 from napari_mamamia.services.findings.case_findings import (
     fill_in,
     find_point_mm,
@@ -103,8 +140,6 @@ from napari_mamamia.services.predict.model_recipes import (
 )
 from napari_mamamia.services.predict.predict import predict_case, segmenters
 from napari_mamamia.services.predict.uncertainty import uncertainty_kinds, uncertainty_of
-from napari_mamamia.services.rank.board import open_board
-from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
 from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.leaks import cut_off, remove_part
@@ -114,34 +149,6 @@ from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.report.report import report_anew
-from napari_mamamia.services.review.case_facts import fill_hidden, find_breasts, measure_lesions
-from napari_mamamia.services.review.client import (
-    is_study,
-    list_people,
-    open_client,
-)
-from napari_mamamia.services.review.judging import (
-    accept_case,
-    decide_dispute,
-    fuse_dispute,
-    leave_out,
-    list_decided,
-    list_differences,
-    load_first_snapshot,
-    open_dispute,
-    reopen_case,
-    set_down,
-)
-from napari_mamamia.services.review.lesion_rows import list_lesions
-from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
-from napari_mamamia.services.review.plan_study import freeze_wished, list_case_ids, plan_study
-from napari_mamamia.services.review.signing import (
-    countersign_key,
-    end_key,
-    look_at_signing,
-    make_own_key,
-    sign_things,
-)
 from napari_mamamia.services.score.case_facets import (
     case_table,
 )

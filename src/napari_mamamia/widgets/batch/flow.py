@@ -1,4 +1,4 @@
-"""Page Batch at work: a scoring run, its state, and what it found."""
+"""Page Batch in action: a scoring run, its state, and its results."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import n_text
 from napari_mamamia.services.batch.output_folder import Existing
@@ -23,11 +23,11 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "batch"
 _TABLE_LANE: Final = "batch table"
 _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
-"""The lines that answer "how good"; the others are in the panel's tab Cohort."""
+"""The lines with the main numbers; the others are in the panel's tab Cohort."""
 
 
 class BatchFlow(WindowPart):
-    """Joins the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
+    """Connects the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
 
     started = Signal()
     finished = Signal(object)
@@ -46,7 +46,7 @@ class BatchFlow(WindowPart):
         self._show_data_set()
 
     def start(self, request: BatchRequest) -> None:
-        """Score what the page asks for; a run of ours that was cancelled goes on."""
+        """Score as the page requests; a run of this window that was cancelled is continued."""
         if self._stopped == request and request.existing is Existing.REFUSE:
             request = replace(request, existing=Existing.RESUME)
         run = BatchRun(request, self._services, self._run, self._session.opened)
@@ -67,7 +67,7 @@ class BatchFlow(WindowPart):
         )
 
     def look_at_table(self) -> None:
-        """Show what the clinical table of the form knows; nothing while it names no file."""
+        """Show the coverage of the clinical table in the form; nothing if no file is named."""
         page, table = self.page, self.page.table
         if table is None or not table.is_file():
             self._jobs.cancel(_TABLE_LANE)
@@ -94,9 +94,10 @@ class BatchFlow(WindowPart):
         self._stopped = None
         if answer.n_failures:
             self.page.say(
-                tr(
-                    "Finished; {n_failures} case(s) need a look: see the table below the image.",
-                    n_failures=answer.n_failures,
+                tr_n(
+                    "Finished; {n} case needs attention: see the table below the image.",
+                    "Finished; {n} cases need attention: see the table below the image.",
+                    answer.n_failures,
                 ),
                 "warning",
             )
@@ -108,13 +109,13 @@ class BatchFlow(WindowPart):
     def _show_stop(self, wanted: BatchRequest) -> None:
         self._stopped = replace(wanted, existing=Existing.REFUSE)
         self.page.say(
-            tr("Cancelled. Cases that were done are kept: Start goes on where it stopped."),
+            tr("Cancelled. Finished cases are kept: Start continues where it stopped."),
             "warning",
         )
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, SaveConflictError):
-            # what to do is asked above; the message names the options of a command line
+            # the question above offers the remedies; the message names command-line options
             reason = str(error).partition(": ")[0]
             self.page.say(tr("Nothing was written: {error}.", error=reason))
             self.page.show_taken(True)
@@ -143,7 +144,7 @@ class BatchFlow(WindowPart):
 
 
 def _describe_answer(answer: BatchAnswer) -> str:
-    """Return what the page says of a run: counts, and the numbers or the models by rank."""
+    """Return the result text of a run: counts, and the numbers or the models by rank."""
     first = answer.models[0]
     if answer.comparison is None:
         lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
@@ -153,7 +154,7 @@ def _describe_answer(answer: BatchAnswer) -> str:
             shown += [text for text in (not_for_ranking(result.counted),) if text]
             shown += counted_lines(result.counted)
         return "\n".join([*shown, first.title, *(" ".join(line.split()) for line in lines)])
-    # Only nan is unlike itself: models without a rank come last.
+    # nan differs from itself, so models without a rank come last
     ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     lines = [
         tr(

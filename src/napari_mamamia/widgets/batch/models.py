@@ -1,4 +1,4 @@
-"""Whose masks a batch scores: one line for each model, its name and its folder."""
+"""The models of a batch: one line for each, with its name and folder of masks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,15 +21,15 @@ from napari_mamamia.widgets.batch.options import NAMES
 from napari_mamamia.widgets.controls.controls import discard, label, named, row, tool_button
 
 _TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
-_ALONE: Final = tr("Several are compared: ranks, intervals, paired tests.")
-_SEVERAL: Final = tr("Each gets a folder of its own; then they are compared.")
+_ALONE: Final = tr("Several models are compared: ranks, intervals, paired tests.")
+_SEVERAL: Final = tr("Each model gets a folder of its own, and the models are compared.")
 
 Offered = Sequence[tuple[str, Path]]
 """Folders of masks by title."""
 
 
 class ModelsField(QWidget):
-    """One line at least. `changed` says that a name or folder changed."""
+    """At least one line; `changed` is emitted when a name or folder changes."""
 
     changed = Signal()
 
@@ -45,11 +45,11 @@ class ModelsField(QWidget):
         self.add: QToolButton = tool_button(
             "batch_add_model",
             tr("+ Add a model"),
-            tr("Adds a folder of another model's masks"),
+            tr("Adds the folder of another model's masks."),
             self._add_model,
         )
         self.add.setProperty("framed", True)
-        self.note = label("batch_models_note", _ALONE, tr("What becomes of several models"))
+        self.note = label("batch_models_note", _ALONE, tr("How several models are scored."))
         below = row(self.add, self.note)
         below.layout().setStretch(1, 1)
         layout = QVBoxLayout(self)
@@ -61,11 +61,11 @@ class ModelsField(QWidget):
 
     @property
     def folder(self) -> QComboBox:
-        """The folder of the first model."""
+        """The field with the folder of the first model."""
         return self.lines[0].folder
 
     def offer(self, folders: Offered, *, keep: bool) -> None:
-        """Offer folders of masks; with `keep`, what is in a field stays if there is something."""
+        """Offer folders of masks; with `keep`, non-empty fields keep their text."""
         self._offered = folders
         if not keep:
             for line in self.lines[1:]:
@@ -75,7 +75,7 @@ class ModelsField(QWidget):
         self.changed.emit()
 
     def models(self) -> tuple[PredictionFolder, ...]:
-        """Return the models with a folder, each with its name or the folder's own."""
+        """Return the models with a folder, named by the user or after the folder."""
         filled = [line for line in self.lines if line.path]
         return tuple(PredictionFolder(line.title, Path(line.path).expanduser()) for line in filled)
 
@@ -116,17 +116,17 @@ class ModelsField(QWidget):
 
 
 class _NameField(QLineEdit):
-    """As wide as the names in front of the other fields."""
+    """A name field as wide as the labels in front of the other fields."""
 
     def sizeHint(self) -> QSize:
-        """Return the width of the widest name with the field's own frame."""
+        """Return the width of the widest label plus the frame of the field."""
         hint = super().sizeHint()
         wide = max(self.fontMetrics().horizontalAdvance(name) for name in NAMES)
         return QSize(wide + hint.height() // 2, hint.height())
 
 
 class _Line(QWidget):
-    """Name, folder, browse, remove."""
+    """One line with name, folder, browse and remove."""
 
     changed = Signal()
     remove_wanted = Signal()
@@ -135,12 +135,12 @@ class _Line(QWidget):
         super().__init__()
         self._start_at = start_at
         self.name: QLineEdit = named(
-            _NameField(), "batch_model", tr("The model's name; empty takes the folder's")
+            _NameField(), "batch_model", tr("The model's name; if empty, the name of its folder.")
         )
         self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.name.textChanged.connect(lambda _text: self.changed.emit())
         self.folder: QComboBox = named(
-            QComboBox(), "batch_prediction", tr("Folder of the masks to score, ID.nii.gz")
+            QComboBox(), "batch_prediction", tr("Folder of the masks to score, ID.nii.gz.")
         )
         self.folder.setEditable(True)
         self.folder.setMinimumContentsLength(6)
@@ -153,7 +153,7 @@ class _Line(QWidget):
         self.remove = tool_button(
             "batch_remove_model",
             "✕",
-            tr("Takes this model out; its files stay"),
+            tr("Removes this model from the list; its files stay."),
             self.remove_wanted.emit,
         )
         for tool in (self.browse, self.remove):
@@ -168,7 +168,7 @@ class _Line(QWidget):
 
     @property
     def path(self) -> str:
-        """The folder as written."""
+        """The folder as entered."""
         return str(self.folder.currentText()).strip()
 
     @property
@@ -177,7 +177,7 @@ class _Line(QWidget):
         return self.name.text().strip() or Path(self.path).name
 
     def number(self, number: int) -> None:
-        """Call the controls after the line's place; those of the first keep their names."""
+        """Name the controls by the line's number; those of the first line have no number."""
         end = f"_{number + 1}" if number else ""
         for part, name in (
             (self.name, "batch_model"),
@@ -188,7 +188,7 @@ class _Line(QWidget):
             part.setObjectName(f"{name}{end}")
 
     def offer(self, folders: Offered, *, keep: bool) -> None:
-        """Offer folders, the first of them chosen unless something is kept."""
+        """Offer folders, and select the first unless the field keeps its text."""
         before = self.folder.currentText()
         self.folder.blockSignals(True)
         self.folder.clear()
@@ -203,7 +203,7 @@ class _Line(QWidget):
     def _follow_folder(self, text: str) -> None:
         self.name.setPlaceholderText(Path(text.strip()).name or tr("name"))
         self.folder.setToolTip(
-            tr("Folder of the masks to score, ID.nii.gz\n{words}", words=text).strip()
+            tr("Folder of the masks to score, ID.nii.gz.\n{words}", words=text).strip()
         )
         self.changed.emit()
 

@@ -1,4 +1,4 @@
-"""The further settings of a batch: which cases count, where it runs, intervals, older results."""
+"""Further settings of a batch: cases that count, processes, intervals, existing results."""
 
 import os
 from enum import StrEnum
@@ -39,46 +39,50 @@ NAMES: Final = (
     tr("Its masks"),
     tr("Results to"),
     tr("Time limit"),
-    tr("Old results"),
+    tr("Existing results"),
     tr("Processes"),
-    tr("Least group"),
+    tr("Smallest group"),
 )
-"""The widest names before the fields, so that the fields stand below each other."""
+"""The widest labels in front of the fields, so that all fields start at the same position."""
 
 _MOST_SECONDS: Final = 86_400
 _MOST_RESAMPLES: Final = 100_000
 _MOST_LEAST: Final = 10_000
 _MOST_SEED: Final = 2**31 - 1
 _EXISTING: Final = (
-    (tr("ask me"), Existing.REFUSE, tr("Nothing is written before you chose")),
+    (tr("Ask"), Existing.REFUSE, tr("Nothing is written before you choose.")),
     (
-        tr("go on with them"),
+        tr("Continue"),
         Existing.RESUME,
-        tr("Only cases that are new, changed or failed are scored"),
+        tr("Only new, changed and failed cases are scored."),
     ),
     (
-        tr("replace them"),
+        tr("Overwrite"),
         Existing.OVERWRITE,
-        tr("Files of the same names are replaced; others stay"),
+        tr("Files with the same names are overwritten; others stay."),
     ),
 )
 _UNUSABLE: Final = (
-    (tr("as the profile says"), None, tr("Least favourable or worst score, as the profile has it")),
+    (
+        tr("as the profile defines"),
+        None,
+        tr("Least favourable or worst score, as the profile defines."),
+    ),
     (
         tr("reject the submission"),
         UnusableRule.REJECT,
-        tr("One such case, and there is no ranked number"),
+        tr("A single such case, and there is no ranked number."),
     ),
     (
         tr("least favourable"),
         UnusableRule.LEAST_FAVOURABLE,
-        tr("The case takes the values that make the ranking score lowest"),
+        tr("The case gets the values that make the ranking score lowest."),
     ),
-    (tr("worst score"), UnusableRule.WORST_SCORE, tr("Dice 0 and the worst NormHD")),
+    (tr("worst score"), UnusableRule.WORST_SCORE, tr("Dice 0 and the worst NormHD.")),
     (
         tr("leave out: not for ranking"),
         UnusableRule.LEAVE_OUT,
-        tr("The case does not count; who leaves out hard cases would gain by it"),
+        tr("The case does not count, so leaving out hard cases would improve the score."),
     ),
 )
 
@@ -92,7 +96,7 @@ class Where(StrEnum):
 
 
 class BatchOptions(QWidget):
-    """Folded away at first; `has_cluster` says whether the extra `cluster` is installed."""
+    """The settings, folded at first; `has_cluster`: whether the extra `cluster` is installed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +105,10 @@ class BatchOptions(QWidget):
         self.more: QToolButton = tool_button(
             "batch_more",
             tr("▸ More: which cases, processes, bootstrap"),
-            tr("Shows which cases count, where they are scored and how sure the numbers are made"),
+            tr(
+                "Shows the cases that count, where they are scored, and the settings of the "
+                "intervals."
+            ),
             self._toggle_body,
         )
         self.more.setCheckable(True)
@@ -115,13 +122,13 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Say whether processes and clusters can be used."""
+        """Show whether processes and clusters can be used."""
         self._has_cluster = installed
         self._follow_place()
 
     @property
     def where(self) -> Where:
-        """Where the cases are scored."""
+        """The place where the cases are scored."""
         return Where(self.place.currentData())
 
     def problem(self) -> str:
@@ -131,14 +138,14 @@ class BatchOptions(QWidget):
         address = self.address.text().strip()
         if self.where is Where.CLUSTER and "://" not in address:
             return tr(
-                "expected the address of a dask scheduler such as tcp://host:8786, got "
-                "{address}: copy it from the scheduler's first lines",
+                "expected the address of a dask scheduler such as tcp://host:8786, got {address}: "
+                "copy it from the first lines of the scheduler's output",
                 address=address or "nothing",
             )
         return ""
 
     def place_of_work(self) -> Place | None:
-        """Return where the batch runs; None is this program without a time limit."""
+        """Return where the batch runs; None means in this program without a time limit."""
         limit = float(self.limit.value()) or None
         if self.where is Where.WORKERS:
             return Place(workers=self.workers.value(), time_limit_s=limit)
@@ -148,7 +155,7 @@ class BatchOptions(QWidget):
 
     @property
     def chosen_existing(self) -> Existing:
-        """What is done where the output folder holds results."""
+        """The choice for an output folder that already holds results."""
         return Existing(self.existing.currentData())
 
     @property
@@ -159,7 +166,7 @@ class BatchOptions(QWidget):
 
     @property
     def unusable_rule(self) -> UnusableRule | None:
-        """What a case without a usable prediction is worth; None as the profile says."""
+        """The rule for cases without a usable prediction; None for the profile's rules."""
         chosen = self.unusable.currentData()
         return None if chosen is None else UnusableRule(chosen)
 
@@ -167,8 +174,8 @@ class BatchOptions(QWidget):
 
     def _make_which(self) -> QWidget:
         tip = tr(
-            "The cases that count (as --cases): a file with an id on each line, or a "
-            "table with case_id and, if wanted, sha256; empty: all that have a reference"
+            "The cases that count: a file with one id per line, or a table with case_id and "
+            "optionally sha256. If empty: all cases with a reference."
         )
         self.listed: QLineEdit = named(QLineEdit(), "batch_cases", tip)
         self.listed.setPlaceholderText(tr("all with a reference"))
@@ -179,7 +186,7 @@ class BatchOptions(QWidget):
         self.unusable: QComboBox = named(
             QComboBox(),
             "batch_unusable",
-            tr("What a case without a usable prediction is worth (as --unusable)"),
+            tr("How cases without a usable prediction count."),
         )
         for text, rule, tip in _UNUSABLE:
             self.unusable.addItem(text, None if rule is None else rule.value)
@@ -198,38 +205,43 @@ class BatchOptions(QWidget):
 
     def _make_body(self) -> QWidget:
         self.place: QComboBox = named(
-            QComboBox(), "batch_place", tr("Where the cases are scored; the numbers are the same")
+            QComboBox(), "batch_place", tr("Where the cases are scored; the numbers are the same.")
         )
         for where in Where:
             self.place.addItem(tr(where.value), where.value)
         self.place.currentIndexChanged.connect(lambda _at: self._follow_place())
         cores = os.cpu_count() or 1
-        self.workers = _make_spin_box("batch_workers", tr("Processes that score at once"), 1, cores)
+        self.workers = _make_spin_box(
+            "batch_workers", tr("Number of processes that score at the same time."), 1, cores
+        )
         self.workers.setValue(cores)
         self.workers.setSuffix(tr(" of {cores}", cores=cores))
         self.address: QLineEdit = named(
-            QLineEdit(), "batch_scheduler", tr("Address of a dask scheduler, tcp://host:port")
+            QLineEdit(), "batch_scheduler", tr("Address of a dask scheduler, tcp://host:port.")
         )
         self.address.setPlaceholderText(tr("tcp://host:8786"))
-        self.place_note = label("batch_place_note", tip=tr("What this place needs"))
+        self.place_note = label("batch_place_note", tip=tr("Requirements of this place."))
         self.limit = _make_spin_box(
             "batch_limit",
-            tr("A case that takes longer is ended and becomes a row"),
+            tr("A case that takes longer is stopped and becomes a failed row."),
             0,
             _MOST_SECONDS,
         )
         self.limit.setSuffix(" s")
         self.limit.setSpecialValueText(tr("none"))
         self.resamples = _make_spin_box(
-            "batch_bootstrap", tr("Bootstrap resamples for the intervals"), 0, _MOST_RESAMPLES
+            "batch_bootstrap",
+            tr("Number of bootstrap resamples for the intervals."),
+            0,
+            _MOST_RESAMPLES,
         )
         self.resamples.setValue(N_RESAMPLES)
         self.resamples.setSpecialValueText(tr("no intervals"))
         self.least = _make_spin_box(
             "batch_least_group",
             tr(
-                "Groups with fewer cases are left out of intervals, tests and sentences, and "
-                "named; the score stays"
+                "Smaller groups are left out of intervals, tests and sentences, and listed; the "
+                "score still counts them."
             ),
             2,
             _MOST_LEAST,
@@ -237,11 +249,13 @@ class BatchOptions(QWidget):
         self.least.setValue(MINIMUM_GROUP)
         self.least.setSuffix(tr(" cases"))
         self.seed = _make_spin_box(
-            "batch_seed", tr("Seed of resamples and permutations"), 0, _MOST_SEED
+            "batch_seed", tr("Seed of resamples and permutations."), 0, _MOST_SEED
         )
         self.seed.setValue(SEED)
         self.existing: QComboBox = named(
-            QComboBox(), "batch_existing", tr("What is done where the output folder holds results")
+            QComboBox(),
+            "batch_existing",
+            tr("What to do if the output folder already holds results."),
         )
         for text, policy, tip in _EXISTING:
             self.existing.addItem(text, policy.value)
@@ -257,8 +271,8 @@ class BatchOptions(QWidget):
             row(name_of(tr("Time limit")), self.limit, 1),
             row(name_of(tr("Bootstrap")), self.resamples, 1),
             row(name_of(tr("Seed")), self.seed, 1),
-            row(name_of(tr("Least group")), self.least, 1),
-            row(name_of(tr("Old results")), self.existing, 1),
+            row(name_of(tr("Smallest group")), self.least, 1),
+            row(name_of(tr("Existing results")), self.existing, 1),
         )
 
     def _toggle_body(self) -> None:
@@ -276,8 +290,8 @@ class BatchOptions(QWidget):
         elif where is Where.CLUSTER:
             self.place_note.setText(
                 tr(
-                    "Its machines must see the same folders under the same paths and have this "
-                    "software installed."
+                    "Its machines must have the same folders under the same paths, and this "
+                    "software."
                 )
             )
         self.place_note.setVisible(missing or where is Where.CLUSTER)
@@ -292,5 +306,5 @@ def _make_spin_box(name: str, tip: str, least: int, most: int) -> QSpinBox:
 
 
 def name_of(text: str) -> QLabel:
-    """Return the name that stands before a field."""
+    """Return the label in front of a field."""
     return row_name(text, NAMES)

@@ -1,4 +1,4 @@
-"""Page Batch: score whole folders of masks, with case count, rate and time left."""
+"""Page Batch: score whole folders of masks, with case count, rate and remaining time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
-# Page Batch, under the clinical table: what it knows, and columns to confirm.
+# The coverage of the clinical table on page Batch, and columns to confirm.
 
 
 class BatchClinical(QWidget):
-    """`confirmed` says that the user took the proposed columns, which are in `columns` then."""
+    """`confirmed` is emitted when the user accepts the proposed columns, then in `columns`."""
 
     confirmed = Signal()
 
@@ -50,13 +50,15 @@ class BatchClinical(QWidget):
         super().__init__()
         self.columns: ColumnChoice = BY_NAME
         self._answer: ColumnChoice | None = None
-        self.coverage = label("batch_coverage", tip=tr("Of how many cases the table knows what"))
-        self.question = label("batch_columns", tip=tr("Columns that may be meant, and why"))
+        self.coverage = label(
+            "batch_coverage", tip=tr("Number of cases with a value in each field of the table.")
+        )
+        self.question = label("batch_columns", tip=tr("Proposed columns, and why."))
         set_level(self.question, "warning")
         self.confirm = button(
             "batch_confirm_columns",
             tr("Use these columns"),
-            tr("Takes the columns above for this table; nothing of them is used before"),
+            tr("Uses the columns above for this table. They are not used before."),
             self._confirm_columns,
         )
         layout = QVBoxLayout(self)
@@ -66,12 +68,12 @@ class BatchClinical(QWidget):
         self.forget()
 
     def forget(self) -> None:
-        """Show nothing, and take columns by their names: another table was chosen."""
+        """Clear the texts and find columns by their names: another table was chosen."""
         self.columns = BY_NAME
         self.show_look(ClinicalSummary(""))
 
     def show_look(self, look: ClinicalSummary) -> None:
-        """Show what a table holds, and the question with its button where there is one."""
+        """Show the contents of a table, and the question with its button if there is one."""
         self._answer = look.answer
         self.coverage.setText(look.text)
         self.coverage.setVisible(bool(look.text))
@@ -89,20 +91,20 @@ class BatchClinical(QWidget):
 
 
 _STEPS: Final = 1000
-_TAKEN: Final = tr("This folder holds files already. Choose another one, or:")
+_TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
-    "clinical": tr("Distances in mm (HD95); what cannot be computed stays empty."),
-    "official-code": tr("What the challenge's published scripts compute, with their quirks."),
-    "paper": tr("The equations as the challenge's paper prints them."),
+    "clinical": tr("Distances in mm (HD95); undefined numbers stay empty."),
+    "official-code": tr("The definitions of the challenge's published scripts, with their quirks."),
+    "paper": tr("The equations as printed in the challenge's paper."),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What the page asks for; `place` None is this program without a time limit.
+    """A request of the page; `place` None means in this program without a time limit.
 
-    `case_list` is the file of the cases that count, None for all that have a reference.
+    `case_list` is the file of the cases that count, None for all with a reference.
     """
 
     reference: Path
@@ -116,7 +118,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """What the open data set fills in: folders of masks by title, and where scores go."""
+    """Initial values from the open data set: folders of masks by title, and the output folder."""
 
     reference: Path | None
     predictions: tuple[tuple[str, Path], ...]
@@ -125,7 +127,7 @@ class BatchDefaults:
 
 
 class BatchPage(QWidget):
-    """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
+    """The page; `start_wanted` carries a `BatchRequest`, the other signals report clicks."""
 
     start_wanted = Signal(object)
     table_changed = Signal()
@@ -145,7 +147,8 @@ class BatchPage(QWidget):
         form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
-        # The form gives way on a low screen: Start, and what it asks and says, stay in sight.
+        # The form scrolls on a low screen, so that Start, its questions and messages stay
+        # visible.
         layout.addWidget(form, stretch=1)
         for part in (self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)
@@ -158,7 +161,7 @@ class BatchPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_defaults(self, defaults: BatchDefaults) -> None:
-        """Fill the form from the data set that was opened, and offer its folders of masks."""
+        """Fill the form from the opened data set, and offer its folders of masks."""
         self._scores = defaults.scores
         self.reference.setText(str(defaults.reference or ""))
         self.clinical.setText(str(defaults.clinical or ""))
@@ -167,17 +170,17 @@ class BatchPage(QWidget):
     def show_predictions(
         self, predictions: Sequence[tuple[str, Path]], *, keep: bool = True
     ) -> None:
-        """Offer folders of masks; with `keep`, what is in the fields stays."""
+        """Offer folders of masks; with `keep`, non-empty fields keep their text."""
         self.models.offer(predictions, keep=keep)
 
     @property
     def table(self) -> Path | None:
-        """The clinical table that the form names."""
+        """The clinical table named in the form."""
         text = self.clinical.text().strip()
         return Path(text).expanduser() if text else None
 
     def set_running(self, running: bool) -> None:
-        """Show Cancel and the progress in place of Start."""
+        """Show Cancel and the progress instead of Start."""
         self.start.setEnabled(not running)
         self.cancel.setVisible(running)
         self.progress.setVisible(running)
@@ -186,7 +189,7 @@ class BatchPage(QWidget):
             self.say(tr("Looking for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
-        """Show how far the run is, and in words."""
+        """Show the progress of the run, as a bar and in words."""
         self.progress.setValue(round(fraction * _STEPS))
         self.say(text)
 
@@ -196,11 +199,11 @@ class BatchPage(QWidget):
         set_level(self.state, level)
 
     def show_taken(self, taken: bool) -> None:
-        """Offer what to do with an output folder that holds something."""
+        """Show or hide the question on an output folder that holds files."""
         self.taken.setVisible(taken)
 
     def show_end(self, text: str, folder: Path | None, report: Path | None) -> None:
-        """Show what a run found and where it lies; `report` only where one was written."""
+        """Show the results of a run and their folder; `report` is None if none was written."""
         self._folder, self._report = folder, report
         self.result.setText(text)
         self.end.setVisible(folder is not None)
@@ -215,26 +218,26 @@ class BatchPage(QWidget):
 
     def _make_form(self) -> QWidget:
         self.reference = self._make_field(
-            "batch_reference", tr("Folder of reference masks, ID.nii.gz")
+            "batch_reference", tr("Folder of reference masks, ID.nii.gz.")
         )
         self.models = ModelsField()
         self.models.changed.connect(self._offer_out)
         self.clinical = self._make_field(
             "batch_clinical",
-            tr("Table with age, menopause and density, for fairness; may be empty"),
+            tr("Table with age, menopausal status and breast density, for fairness (optional)."),
         )
-        self.clinical.setPlaceholderText(tr("none: fairness stays unknown"))
+        self.clinical.setPlaceholderText(tr("none: fairness stays undefined"))
         self.clinical_summary = BatchClinical()
         self.clinical.textChanged.connect(self._take_table)
         self.clinical_summary.confirmed.connect(self.table_changed)
         self.profile: QComboBox = named(
-            QComboBox(), "batch_profile", tr("Which definitions the numbers follow")
+            QComboBox(), "batch_profile", tr("Definitions of all numbers.")
         )
         for profile in PROFILES:
             self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
-        self.profile_text = label("batch_profile_text", tip=tr("What this profile means"))
-        self.out = self._make_field("batch_out", tr("Folder for tables, summary and report"))
+        self.profile_text = label("batch_profile_text", tip=tr("Meaning of this profile."))
+        self.out = self._make_field("batch_out", tr("Folder for tables, summary and report."))
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         self.options = BatchOptions()
         choose = self._make_choose_button
@@ -256,18 +259,18 @@ class BatchPage(QWidget):
         )
 
     def _make_taken(self) -> QWidget:
-        self.taken_text = label("batch_taken_text", _TAKEN, tr("What stands in the way"))
+        self.taken_text = label("batch_taken_text", _TAKEN, tr("What prevents the start."))
         set_level(self.taken_text, "warning")
         self.resume = button(
             "batch_resume",
-            tr("Go on with it"),
-            tr("Continues an earlier run with the same folders and profile"),
+            tr("Continue"),
+            tr("Continues an earlier run with the same folders and profile."),
             lambda: self._request_start(Existing.RESUME),
         )
         self.replace = button(
             "batch_replace",
-            tr("Replace its files"),
-            tr("Files of the same names are replaced; others stay"),
+            tr("Overwrite"),
+            tr("Files with the same names are overwritten; others stay."),
             lambda: self._request_start(Existing.OVERWRITE),
         )
         self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
@@ -277,52 +280,55 @@ class BatchPage(QWidget):
         self.start = button(
             "batch_start",
             tr("Start"),
-            tr("Scores every case; a broken file costs one row, not the run"),
+            tr("Scores every case. A broken file costs one row, not the run."),
             lambda: self._request_start(None),
             primary=True,
         )
         self.cancel = button(
             "batch_cancel",
             tr("Cancel"),
-            tr("Stops the run; it can go on later"),
+            tr("Stops the run; it can be continued later."),
             self.cancel_wanted.emit,
         )
         self.log = tool_button(
-            "batch_log", tr("Log"), tr("Shows what the plugin did and said"), self.log_wanted.emit
+            "batch_log", tr("Log"), tr("Shows the log of the plugin."), self.log_wanted.emit
         )
         self.leaderboard = tool_button(
             "batch_leaderboard",
             tr("Leaderboard"),
-            tr("Shows the teams of a ranking and each case of each team below the image"),
+            tr("Shows the teams of a ranking and their cases below the image."),
             self.leaderboard_wanted.emit,
         )
         for tool in (self.log, self.leaderboard):
             tool.setProperty("framed", True)
         self.progress: ProgressBar = named(
-            ProgressBar(), "batch_progress", tr("How far the run is")
+            ProgressBar(), "batch_progress", tr("Progress of the run.")
         )
         self.progress.setRange(0, _STEPS)
         self.progress.setFixedHeight(8)
-        self.state = label("batch_state", tip=tr("What the run does now, or how it ended"))
+        self.state = label("batch_state", tip=tr("Current step of the run, or its result."))
         buttons = row(self.start, self.cancel, self.leaderboard, self.log)
         buttons.layout().setStretch(0, 1)
         return column(buttons, self.progress, self.state)
 
     def _make_end(self) -> QWidget:
-        self.result = label("batch_result", tip=tr("What the last run found"))
+        self.result = label("batch_result", tip=tr("Results of the last run."))
         self.open_report = button(
             "batch_report",
             tr("Open report"),
-            tr("Opens report.html in the browser"),
+            tr("Opens report.html in the browser."),
             self.show_report,
         )
         self.open_folder = button(
-            "batch_folder", tr("Open folder"), tr("Shows tables and summary"), self._open_folder
+            "batch_folder",
+            tr("Open folder"),
+            tr("Opens the folder with tables and summary."),
+            self._open_folder,
         )
         self.show_table = button(
             "batch_table",
             tr("Show table"),
-            tr("Shows the cases, worst first, below the image"),
+            tr("Shows the cases, worst first, below the image."),
             self.table_wanted.emit,
         )
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
@@ -389,7 +395,7 @@ class BatchPage(QWidget):
             return
         try:
             settings = self._read_settings()
-        except ValueError as error:  # a rule that the profile has no worst value for
+        except ValueError as error:  # a rule that needs a worst value, which the profile lacks
             self.say(tr("Nothing was started: {error}", error=error), "warning")
             return
         self.show_taken(False)

@@ -1,4 +1,4 @@
-"""Tab Case table: the filters, the cases, and what can be done with a row."""
+"""Tab Case table: filters, cases, and the actions on a row."""
 
 import re
 from typing import Final
@@ -38,7 +38,7 @@ from napari_mamamia.widgets.score.tags_line import tags_menu
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
 _BESIDE_WORDS: Final = 42
-"""Pixels of a choice beside its words: edges, the arrow, the space to the next."""
+"""Pixels of a choice in addition to its text: edges, arrow, and space to the next."""
 _ANY: Final = {
     STATUS: tr("any status"),
     SIZE: tr("any size"),
@@ -47,23 +47,22 @@ _ANY: Final = {
     GROUP: tr("any group"),
 }
 _TIPS: Final = {
-    STATUS: tr("Show only cases of one status"),
+    STATUS: tr("Shows only cases with one status."),
     SIZE: tr(
-        "Show only small, moderate or large tumours: by the 20th and 80th percentile "
-        "of the reference volume, and by 20 and 50 mm where the clinical table has a "
-        "diameter"
+        "Shows only small, moderate or large tumours: by the 20th and 80th percentile of the "
+        "reference volume, and by 20 and 50 mm if the clinical table has a diameter."
     ),
-    FAILURE: tr("Show only cases with one kind of failure"),
-    TAG: tr("Show only cases with one of your own tags"),
+    FAILURE: tr("Shows only cases with one kind of failure."),
+    TAG: tr("Shows only cases with one tag."),
 }
 _SIZE_TEXTS: Final = {"in no group": tr("size unknown")}
 
 Choice = tuple[str, str]
-"""Name of a facet and one of its values."""
+"""Name of a facet, and one of its values."""
 
 
 class FilterBar(QWidget):
-    """`changed` says that other rows are wanted: see `chosen` and `words`."""
+    """The filters; `changed` is emitted when the query changes: see `chosen` and `words`."""
 
     changed = Signal()
 
@@ -74,26 +73,26 @@ class FilterBar(QWidget):
         self._boxes = {name: self._make_combo(f"results_{name}", _TIPS[name]) for name in _TIPS}
         self.status, self.size = self._boxes[STATUS], self._boxes[SIZE]
         self.failure, self.tag = self._boxes[FAILURE], self._boxes[TAG]
-        self.variable = self._make_combo("results_variable", tr("Which groups to choose from"))
-        self.value = self._make_combo("results_group", tr("Show only cases of one group"))
+        self.variable = self._make_combo("results_variable", tr("Group variable to filter by."))
+        self.value = self._make_combo("results_group", tr("Shows only cases of one group."))
         self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
-        words = tr("Show only cases with these words, in any column of text")
+        words = tr("Shows only cases that contain these words in any text column.")
         self.search: QLineEdit = named(QLineEdit(), "results_search", words)
         self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
         self.search.setMinimumWidth(_LEAST_WIDTH)
         self.search.textChanged.connect(lambda _text: self._say_changed())
         self.clear = tool_button(
-            "results_clear", tr("Clear"), tr("Shows every case again, worst first"), self.clear_all
+            "results_clear", tr("Clear"), tr("Shows all cases again, worst first."), self.clear_all
         )
         self.clear.setProperty("framed", True)
-        self.count: QLabel = named(QLabel(), "results_count", tr("Cases in the table now"))
+        self.count: QLabel = named(QLabel(), "results_count", tr("Number of cases in the table."))
         self._lay_out()
 
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: CaseTable | None) -> None:
-        """Offer the values that the cases of a table have; choices that fit stay."""
+        """Offer the values of a table's cases; choices that still exist are kept."""
         self._table = table
         for name, box in self._boxes.items():
             self._fill_box(box, _ANY[name], self._facets_for(name))
@@ -101,7 +100,7 @@ class FilterBar(QWidget):
         self._fill_groups(tell=False)
 
     def clear_all(self) -> None:
-        """Choose nothing."""
+        """Reset all filters."""
         for box in (*self._boxes.values(), self.variable):
             box.blockSignals(True)
             box.setCurrentIndex(0)
@@ -114,17 +113,17 @@ class FilterBar(QWidget):
 
     @property
     def chosen(self) -> tuple[Choice, ...]:
-        """Every chosen facet with its value."""
+        """All chosen facets with their values."""
         boxes = (*self._boxes.values(), self.value)
         return tuple(box.currentData() for box in boxes if box.currentData() is not None)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that every row shown holds."""
+        """The words that a row must contain."""
         return tuple(self.search.text().split())
 
     def show_count(self, shown: int, total: int) -> None:
-        """Say how many of the cases are shown."""
+        """Show how many of the cases are listed."""
         self.count.setText(tr("{shown:,} of {total:,} shown", shown=shown, total=total))
         set_level(self.count, "hint" if shown == total else "warning")
 
@@ -148,12 +147,12 @@ class FilterBar(QWidget):
         self._fit_lines()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Stand in one line, or in two where not every choice could be read."""
+        """Arrange the filters in one line, or in two if they do not fit."""
         super().resizeEvent(event)
         self._fit_lines()
 
     def _fit_lines(self) -> None:
-        """Put the choices in lines of equal cells."""
+        """Arrange the choices in lines of equal cells."""
         boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
         has_groups = self.variable.currentData() is not None
         cells = [one for one in (*boxes, self.clear) if one is not self.value or has_groups]
@@ -223,24 +222,24 @@ def _list_items(box: QComboBox) -> list[str]:
 
 
 def _choose_item(box: QComboBox, data: object) -> None:
-    """Choose the item with `data`, the first where there is none."""
+    """Choose the item with `data`, or the first if there is none."""
     places = [
         index for index in range(box.count()) if data is not None and box.itemData(index) == data
     ]
     box.setCurrentIndex(places[0] if places else 0)
 
 
-# Which rows of the case table are shown, in which order: worked out at once, or in a thread.
+# Selection and order of the rows of the case table, computed at once or in a thread.
 
 _AT_ONCE: Final = 5000
-"""Rows that are filtered and sorted in a few milliseconds, so that no thread is needed."""
+"""Largest number of rows that are filtered and sorted without a thread, in a few milliseconds."""
 _WAIT_MS: Final = 80
-"""Of a large table, wait for the next letter of a search."""
+"""Delay in a large table, to wait for the next letter of a search."""
 _LANE: Final = "results_order"
 
 
 class CaseOrder(QObject):
-    """Answers queries; of a large table only the newest.
+    """Answers queries; in a large table only the newest.
 
     `ordered` carries the table and its `Selection`.
     """
@@ -258,7 +257,7 @@ class CaseOrder(QObject):
         self._wait.timeout.connect(self._start_sorting)
 
     def ask(self, table: CaseTable | None, query: CaseQuery) -> None:
-        """Work out what a query shows of a table."""
+        """Compute the selection of a table for a query."""
         self._table, self._query = table, query
         self._jobs.cancel(_LANE)
         self._wait.stop()
@@ -283,15 +282,15 @@ class CaseOrder(QObject):
         )
 
 
-_RUN_TIP: Final = tr("Which run this is")
+_RUN_TIP: Final = tr("The run in the table.")
 _NOTHING: Final = tr("Nothing was scored yet: page Batch scores folders of masks.")
 
 
 class CasesTab(QWidget):
-    """`case_chosen` carries a case id, `tag_wanted` one, a tag and whether to add or remove it.
+    """The tab; `case_chosen` carries a case id, `tag_wanted` a case id, a tag, and its state.
 
-    `reordered` says that other rows are shown, or in another order; `model_chosen` carries the
-    place of a model.
+    `reordered` is emitted when the rows or their order change; `model_chosen` carries the index of
+    a model.
     """
 
     case_chosen = Signal(str)
@@ -319,7 +318,7 @@ class CasesTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: CaseTable | None, title: str) -> None:
-        """Show the cases of another run, worst first, every one of them."""
+        """Show the cases of another run, all of them, worst first."""
         self._table, self._is_new = table, True
         self.summary.set_texts(title, re.split(" · |: ", title)[0])
         self.summary.setToolTip(f"{_RUN_TIP}: {title}")
@@ -331,13 +330,13 @@ class CasesTab(QWidget):
         self.filters.clear_all()
 
     def update_table(self, table: CaseTable) -> None:
-        """Show the same cases with more known of them, such as their tags."""
+        """Update the table with new properties of the same cases, such as their tags."""
         self._table = table
         self.filters.show_table(table)
         self._ask_order()
 
     def show_models(self, names: list[str]) -> None:
-        """Offer the models of a run; one alone needs no choice."""
+        """Offer the models of a run; a single model needs no choice."""
         self.models.blockSignals(True)
         self.models.clear()
         self.models.addItems(names)
@@ -345,7 +344,7 @@ class CasesTab(QWidget):
         self.models.setVisible(len(names) > 1)
 
     def set_current(self, case_id: str) -> None:
-        """Mark the case that is open, and show its row where it is another one than before."""
+        """Mark the open case, and scroll to its row if the case changed."""
         is_new, self._current = case_id != self._current, case_id
         self._mark_current()
         place = self._place_of_current()
@@ -353,7 +352,7 @@ class CasesTab(QWidget):
             self.table.scrollTo(self.rows.index(place, 0))
 
     def tags_menu_at(self, place: int) -> object:
-        """Return the menu of tags of a row."""
+        """Return the context menu with the tags of a row."""
         case_id = self.rows.case_id(place)
         return tags_menu(
             self,
@@ -368,7 +367,7 @@ class CasesTab(QWidget):
         return self.rows.place_of(case_key(self._current)) if self._current else None
 
     def _mark_current(self) -> None:
-        """Select the row of the open case without going there: the table stays where it is."""
+        """Select the row of the open case without scrolling to it."""
         place = self._place_of_current()
         if place is None:
             self.table.clearSelection()
@@ -382,8 +381,8 @@ class CasesTab(QWidget):
             CaseTableView(),
             "results_table",
             tr(
-                "Double-click or Enter opens a case with its errors in colour; a title "
-                "sorts; right click sets tags"
+                "Double-click or Enter opens a case with its errors in colour. A click on a title "
+                "sorts. A right-click sets tags."
             ),
         )
         self.table.setModel(self.rows)
@@ -401,14 +400,12 @@ class CasesTab(QWidget):
         self.summary: ShortLabel = named(ShortLabel(), "results_summary", _RUN_TIP)
         self.summary.setProperty("heading", True)
         self.models: QComboBox = named(
-            QComboBox(), "results_model", tr("Which model's cases the table shows")
+            QComboBox(), "results_model", tr("Model whose cases the table shows.")
         )
         self.models.currentIndexChanged.connect(lambda at: self.model_chosen.emit(at))
         self.models.hide()
-        self.legend = label(
-            "results_legend", _legend_text(), tr("What the colours of the cells mean")
-        )
-        # beside the title: the choices below need the whole width, or their words are cut
+        self.legend = label("results_legend", _legend_text(), tr("Meaning of the cell colours."))
+        # next to the title: the filters below need the full width
         title = row(self.summary, self.models, self.filters.search, self.filters.count)
         title.layout().setStretch(0, 1)
         layout = QVBoxLayout(self)

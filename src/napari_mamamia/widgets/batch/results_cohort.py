@@ -27,14 +27,14 @@ _NOTHING: Final = tr("<p>Nothing was scored yet: page Batch scores folders of ma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure of the run: what it is called, and its picture."""
+    """A figure of the run: its title and its picture."""
 
     title: str
     image: QImage
 
 
 class CohortTab(QWidget):
-    """`report_wanted` asks for the report in the browser."""
+    """The tab; `report_wanted` asks for the report in the browser."""
 
     report_wanted = Signal()
 
@@ -42,11 +42,15 @@ class CohortTab(QWidget):
         super().__init__()
         self._figures: tuple[Figure, ...] = ()
         self.page: QTextBrowser = named(
-            QTextBrowser(), "cohort_page", tr("The cohort's numbers with intervals and definitions")
+            QTextBrowser(),
+            "cohort_page",
+            tr("The cohort's numbers with intervals and definitions."),
         )
         self.page.setOpenLinks(False)
-        self.page.setWordWrapMode(QTextOption.WrapMode.WordWrap)  # Qt's own breaks within numbers
-        self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Which figure is shown"))
+        self.page.setWordWrapMode(
+            QTextOption.WrapMode.WordWrap
+        )  # without it, Qt breaks lines inside numbers
+        self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Figure to show."))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.figure.setSizeAdjustPolicy(policy)
@@ -54,10 +58,12 @@ class CohortTab(QWidget):
         self.report = button(
             "cohort_report",
             tr("Open report"),
-            tr("Opens report.html in the browser: the same numbers, figures and pictures of cases"),
+            tr(
+                "Opens report.html in the browser: the same numbers, figures and pictures of cases."
+            ),
             self.report_wanted.emit,
         )
-        self.picture: QLabel = named(QLabel(), "cohort_picture", tr("The figure"))
+        self.picture: QLabel = named(QLabel(), "cohort_picture", tr("The figure."))
         self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.picture.setMinimumSize(_LEAST_FIGURE, 60)
         self.picture.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
@@ -66,7 +72,7 @@ class CohortTab(QWidget):
         self.show_figures(())
 
     def show_page(self, html: str, *, has_report: bool) -> None:
-        """Show the numbers, rich text; "" says that there are none."""
+        """Show the numbers as rich text; "" if there are none."""
         self.page.setHtml(html or _NOTHING)
         self.report.setEnabled(has_report)
 
@@ -81,7 +87,7 @@ class CohortTab(QWidget):
         self._draw_figure()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the figure to its place."""
+        """Scale the figure to the available space."""
         super().resizeEvent(event)
         self._draw_figure()
 
@@ -121,7 +127,7 @@ class CohortTab(QWidget):
 
 
 def page_of(heads: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Return head lines and tables as rich text; rows of small groups are in italics.
+    """Return lines and tables as rich text; rows of small groups are in italics.
 
     Examples
     --------

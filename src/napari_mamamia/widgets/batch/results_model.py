@@ -1,4 +1,4 @@
-"""The scored cases as a Qt model: the rows of a selection, in its order."""
+"""Qt table model of the scored cases: the rows of a selection, in its order."""
 
 import math
 from collections.abc import Callable
@@ -19,18 +19,18 @@ _LEAST_WIDTH: Final = 56
 _TITLE_MARGIN: Final = 30
 _LETTER_WIDTH: Final = 5.5
 POOR_DICE: Final = 0.5
-"""Below it the two masks have less in common than they have apart. Our choice."""
+"""Dice below this value is poor: the masks differ in more voxels than they share. Our choice."""
 GOOD_DICE: Final = 0.7
-"""From it on two masks agree well. Source: Zijdenbos et al., IEEE Trans. Med. Imaging 13 (1994)."""
+"""Dice from this value on is good. Source: Zijdenbos et al., IEEE Trans. Med. Imaging 13 (1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
 Cell = tuple[CaseTable, int]
-"""A table and one of its rows."""
+"""A table and the index of one of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Title with unit, what it means, what it is sorted by, its value; numbers have digits."""
+    """A column: title with unit, meaning, sort key, value; numbers have digits."""
 
     title: str
     tip: str
@@ -58,7 +58,7 @@ _TINTED: Final = {
 
 
 def _metric_column(spec: MetricSpec) -> _Column:
-    """Return the column of a metric; its width is what its title needs."""
+    """Return the column of a metric, as wide as its title."""
     way = spec.in_tables
     title = f"{spec.heading} [{way.unit}]" if way.unit else spec.heading
     tip = spec.meaning[:1].upper() + spec.meaning[1:] + _TINTED.get(spec.name, "")
@@ -77,26 +77,26 @@ def _find_reason(cell: Cell) -> str:
 
 
 _COLUMNS: Final = (
-    _Column("case", tr("Name of the case"), "case", lambda c: c[0].rows[c[1]].case_id, 104),
+    _Column("case", tr("Name of the case."), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
         "status",
-        tr("Whether it was scored as it should"),
+        tr("Whether the case was scored normally."),
         "status",
         lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
         112,
     ),
     *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
-    _Column("failure", tr("Kinds of failure, from the two masks"), "failure", _list_kinds, 150),
+    _Column("failure", tr("Kinds of failure, from the two masks."), "failure", _list_kinds, 150),
     _Column(
-        tr("own tags"),
-        tr("What people noted; right click on a row adds and removes"),
+        tr("tags"),
+        tr("Readers' tags; a right-click on a row adds and removes them."),
         "tag",
         lambda c: ", ".join(c[0].tags[c[1]]),
         90,
     ),
     _Column(
         tr("reason or warning"),
-        tr("Why a case was not scored as it should, or what is unusual about it"),
+        tr("Why a case was not scored normally, or what is unusual about it."),
         "reason",
         _find_reason,
         100,
@@ -111,16 +111,16 @@ LEGEND: Final = (
     ("problem", tr("Dice below {poor_dice}, or not scored", poor_dice=POOR_DICE)),
     ("caution", tr("Dice below {good_dice}, or a warning", good_dice=GOOD_DICE)),
 )
-"""What the colours of the cells mean, by the names of `TINTS`."""
+"""Meaning of the cell colours, by the names of `TINTS`."""
 
 COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
-"""Pixels of each column."""
+"""Width of each column in pixels."""
 
 
 class ResultsModel(QAbstractTableModel):
-    """One row for each case that is shown, read only.
+    """One read-only row for each selected case.
 
-    `sort_wanted` carries the sort key ("" for worst first) and whether it goes upwards.
+    `sort_wanted` carries the sort key ("" for worst first) and whether to sort ascending.
     """
 
     sort_wanted = Signal(str, bool)
@@ -132,7 +132,7 @@ class ResultsModel(QAbstractTableModel):
 
     @property
     def table(self) -> CaseTable | None:
-        """The table that the rows are of."""
+        """The table of the shown rows."""
         return self._table
 
     def show_rows(self, table: CaseTable | None, shown: Selection | None) -> None:
@@ -142,7 +142,7 @@ class ResultsModel(QAbstractTableModel):
         self.endResetModel()
 
     def show_order(self, table: CaseTable, shown: Selection) -> None:
-        """Show other rows, or the same in another order; nothing is reset for equal numbers."""
+        """Show other rows, or the same in another order, without resetting a view of equal size."""
         if self._shown is None or len(shown) != len(self._shown):
             self.show_rows(table, shown)
             return
@@ -151,30 +151,30 @@ class ResultsModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def case_id(self, place: int) -> str:
-        """Return the case that is shown at a place."""
+        """Return the case at a position."""
         table, row = self._find_cell(place)
         return table.rows[row].case_id
 
     def tags_at(self, place: int) -> tuple[str, ...]:
-        """Return the tags of the case that is shown at a place."""
+        """Return the tags of the case at a position."""
         table, row = self._find_cell(place)
         return table.tags[row]
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the shown cases in order."""
         if self._table is None or self._shown is None:
             return []
         rows = self._table.rows
         return [rows[row].case_id for row in self._shown.rows]
 
     def case_keys(self) -> list[str]:
-        """Return the keys of the cases as shown, which do not depend on letter case."""
+        """Return the keys of the shown cases, which do not depend on letter case."""
         if self._table is None or self._shown is None:
             return []
         return self._shown.pick(self._table.keys)
 
     def place_of(self, key: str) -> int | None:
-        """Return where the case with a key is shown, None where it is not."""
+        """Return the position of the case with a key, None if it is not shown."""
         if self._table is None or self._shown is None or key not in self._table.keys:
             return None
         return self._shown.place_of(self._table.keys.index(key))
@@ -182,7 +182,7 @@ class ResultsModel(QAbstractTableModel):
     # ------------------------------------------------------------------- for Qt
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of cases shown."""
+        """Return the number of shown cases."""
         nothing = self._shown is None or (parent is not None and parent.isValid())
         return 0 if nothing or self._shown is None else len(self._shown)
 
@@ -191,12 +191,12 @@ class ResultsModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Ask for another order; -1 is worst first."""
+        """Ask for another order; column -1 means worst first."""
         key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
         self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, hover text, colour or side."""
+        """Return a cell's text, tooltip, colour or alignment."""
         if role == Qt.ItemDataRole.DisplayRole:
             return self._describe_cell(index)
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -213,7 +213,7 @@ class ResultsModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title with its unit, and what it means."""
+        """Return a column's title with its unit, or its meaning."""
         if orientation is not Qt.Orientation.Horizontal or section >= len(_COLUMNS):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -224,9 +224,7 @@ class ResultsModel(QAbstractTableModel):
 
     def _find_cell(self, place: int) -> Cell:
         if self._table is None or self._shown is None:
-            raise IndexError(
-                tr("no case is shown, so that there is none at place {place}", place=place)
-            )
+            raise IndexError(tr("expected a case at position {place}, found none", place=place))
         return self._table, self._shown.row_at(place)
 
     def _describe_cell(self, index: QModelIndex) -> str:
@@ -241,7 +239,7 @@ class ResultsModel(QAbstractTableModel):
         if index.column() == _NEEDS_LOOK:
             lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
             if not table.knows_failures:
-                lines = [tr("Kinds of failure were not looked for, or are being looked for")]
+                lines = [tr("Kinds of failure were not determined yet.")]
         return "\n".join([*lines, _find_reason((table, row))]).strip()
 
 
@@ -252,7 +250,7 @@ def _format_value(value: Any, digits: int) -> str:
 
 
 def _choose_tint(column: int, row: CaseScore) -> QColor | None:
-    """Return what a cell's own value is coloured by; None where it is as it should, or unknown."""
+    """Return the colour of a cell's value; None if the value is good or unknown."""
     kind = ""
     if column == _DICE:
         kind = dice_kind(row.dsc)
@@ -264,7 +262,7 @@ def _choose_tint(column: int, row: CaseScore) -> QColor | None:
 
 
 def dice_kind(dice: float) -> str:
-    """Return how a Dice is coloured: the lower, never the weaker; "" for a good or unknown one.
+    """Return the colour name of a Dice, "" for a good or unknown value.
 
     Examples
     --------

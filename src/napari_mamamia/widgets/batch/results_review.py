@@ -1,4 +1,4 @@
-"""Looking at the scored cases one after the other: a row opens its case, its errors in colour."""
+"""Review of the scored cases: a row opens its case with the errors in colour."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,12 +19,12 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 
 class ResultsReview(WindowPart):
-    """Joins the case table, the open case and the agreement colours.
+    """Connects the case table, the open case and the agreement colours.
 
-    While a review goes on (a row was opened, the agreement colours are on) every case that is
-    opened is shown with the two masks that were scored, and next and previous go through the table
-    as it is sorted and filtered. `case_wanted` says that a row opens a case,
-    `picture_wanted` that it is the one that is open.
+    A review starts when a row is opened and lasts while the agreement colours are on. During a
+    review every opened case shows its two scored masks, and next and previous follow the table as
+    sorted and filtered. `case_wanted` asks to open a case, `picture_wanted` says that the case of
+    the row is already open.
     """
 
     case_wanted = Signal()
@@ -56,14 +56,14 @@ class ResultsReview(WindowPart):
         self._session.case_changed.connect(lambda: table.set_current(self._scored_id()))
 
     def show_model(self, model: ModelAnswer, opened: OpenDataSet | None) -> None:
-        """Take the model whose cases the table shows, and the data set that they are of."""
+        """Set the model whose cases the table shows, and their data set."""
         self._model, self._opened, self._own_ids = model, opened, {}
         self._files = {}
         if self._is_review:
             self._follow_case()
 
     def open_case(self, case_id: str) -> None:
-        """Open a case of the table, its errors in colour, at the largest one."""
+        """Open a case of the table at its largest error, with the errors in colour."""
         if self._opened is not None and not self._session.lists(self._opened):
             name = self._opened.data_set.name
             self._notifier.warn(
@@ -90,13 +90,13 @@ class ResultsReview(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """Show cases with their own masks again, from the next one on."""
+        """Show later cases with their own masks again."""
         self._is_review = False
 
     # -------------------------------------------------------------------- inner
 
     def _scored_id(self) -> str:
-        """Return the id of the open case if it is of the data set that was scored, else ""."""
+        """Return the id of the open case if its data set was scored, otherwise ""."""
         context, scored = self._session.context, self._opened
         if scored is not None and (context is None or context.opened.place != scored.place):
             return ""
@@ -106,7 +106,7 @@ class ResultsReview(WindowPart):
         self._own_ids, self._is_review = {}, False
 
     def _list_own_ids(self) -> Mapping[str, str]:
-        """Return how the open data set spells its cases, by what does not depend on letter case."""
+        """Return how the open data set spells its cases, by keys without letter case."""
         opened = self._session.opened
         if not self._own_ids and opened is not None:
             cases = opened.data_set.cases
@@ -114,7 +114,7 @@ class ResultsReview(WindowPart):
         return self._own_ids
 
     def _set_queue(self) -> None:
-        """Let next and previous go through the table as it stands."""
+        """Make next and previous follow the table as sorted and filtered."""
         if self._is_review:
             own_ids = self._list_own_ids()
             keys = self._table.rows.case_keys()
@@ -124,7 +124,7 @@ class ResultsReview(WindowPart):
         self._is_review = self._is_review and on
 
     def _follow_case(self) -> None:
-        """Show the masks that were scored of the case that was opened."""
+        """Show the scored masks of the opened case."""
         case, model = self._session.case, self._model
         if not self._is_review or case is None or model is None or not self._scored_id():
             return

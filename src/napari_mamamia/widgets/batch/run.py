@@ -1,4 +1,4 @@
-"""What a batch of the window is: the job that scores and prepares what is shown of it."""
+"""A batch run of the window: the job that scores and prepares the results for display."""
 
 import re
 import threading
@@ -10,7 +10,7 @@ from typing import Final
 from qtpy.QtGui import QImage
 
 from napari_mamamia.core.progress import Progress, report_progress
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.cohort.results import ModelComparison
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -26,14 +26,14 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.batch.page import BatchRequest
 from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
 
-# How far a batch is, over all its models: a share for the bar, a line for the eye.
+# Progress of a batch over all its models: a share for the bar, and a text.
 
 _COUNT: Final = re.compile(r"^[\d,]+ of [\d,]+ cases")
-"""How `services.batch.batch` begins the text of progress that counts cases."""
+"""Start of the progress text of `services.batch.batch` while it counts cases."""
 
 
 class RunPace:
-    """Follows models that are scored one after the other, each with so many cases.
+    """The progress of models scored one after the other, each with its number of cases.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class RunPace:
         self._pace = Pace(self._counts[0] if counts else 0)
 
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
-        """Return the share done (0 to 1, never falling) and the line; `now_s` of any clock."""
+        """Return the share done (0 to 1, never falling) and a text; `now_s` of any clock."""
         if _COUNT.match(progress.text):
             self._count_progress(progress)
         line = self._pace.line(progress, now_s)
@@ -82,14 +82,14 @@ class RunPace:
 
 _POLL_S: Final = 0.1
 _FIGURE_WIDTH: Final = 1600
-"""Pixels that a figure is kept with: more than the panel has."""
+"""Width in pixels of a stored figure, larger than the panel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelAnswer:
-    """One model: what was found, the files it was scored on, its table, numbers and figures.
+    """The results of one model: scored files, case table, numbers and figures.
 
-    `images` are the cases of the data set that was open, for what only images tell.
+    `images` are the cases of the open data set, for failure kinds that need images.
     """
 
     summary: ScoreSummary
@@ -108,15 +108,15 @@ class ModelAnswer:
 
     @property
     def title(self) -> str:
-        """One line: model, profile and counts."""
+        """One line with model, profile and counts."""
         model = self.summary.model
         left_out = model.n_cases - model.n_scored
-        return tr(
-            "{name} · {defined_by} · {n_cases} case(s), {n_scored} scored, {left_out} "
-            "without a score",
+        return tr_n(
+            "{name} · {defined_by} · {n} case, {n_scored} scored, {left_out} without a score",
+            "{name} · {defined_by} · {n} cases, {n_scored} scored, {left_out} without a score",
+            model.n_cases,
             name=model.name,
             defined_by=model.defined_by,
-            n_cases=model.n_cases,
             n_scored=model.n_scored,
             left_out=left_out,
         )
@@ -124,9 +124,9 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchAnswer:
-    """A run that finished: its models, how they compare, the report where there is one.
+    """The results of a finished run: its models, their comparison, and the report if there is one.
 
-    `opened` is the data set that was listed when it began: its cases are those of the tables.
+    `opened` is the data set that was open at the start, with the cases of the tables.
     """
 
     models: tuple[ModelAnswer, ...]
@@ -137,14 +137,14 @@ class BatchAnswer:
 
     @property
     def n_failures(self) -> int:
-        """Cases that were not scored as they should be, over all models."""
+        """The number of cases that were not scored normally, over all models."""
         return sum(len(model.summary.model.failures) for model in self.models)
 
 
 class BatchRun:
-    """One run in a worker thread; `pace` says how fast it goes.
+    """One run in a worker thread; `pace` follows its progress.
 
-    A run that was cancelled may still be closing its files: the next one waits for `before`.
+    A cancelled run may still be closing its files: the next run waits for `before`.
     """
 
     def __init__(
@@ -163,17 +163,17 @@ class BatchRun:
         self.pace = RunPace(())
 
     def work(self) -> BatchAnswer:
-        """Return the job: wait for the run before, score, prepare what is shown."""
+        """Wait for the previous run, score the models, and prepare the results for display."""
         try:
             while self._before is not None and not self._before.wait(_POLL_S):
-                report_progress(0, 1, tr("Waiting for the run before to end"))
+                report_progress(0, 1, tr("Waiting for the previous run"))
             self._before = None
             return self._score_models()
         finally:
             self._is_over.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the run; False if it still goes on."""
+        """Wait for the end of the run; return False if it still runs."""
         return self._is_over.wait(seconds)
 
     # -------------------------------------------------------------------- inner
@@ -239,7 +239,7 @@ class BatchRun:
         figures = []
         folder = self._wanted.out / FIGURES
         for saved in self._services.saved_figures(folder, model.name if comparison else ""):
-            # No pixmap: this runs in a worker thread, where Qt allows images alone.
+            # QImage instead of QPixmap: Qt does not allow pixmaps in worker threads.
             image = QImage.fromData(saved.png)
             if not image.isNull():
                 wide = min(image.width(), _FIGURE_WIDTH)

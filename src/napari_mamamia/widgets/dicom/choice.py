@@ -3,17 +3,18 @@
 from dataclasses import dataclass, replace
 
 from napari_mamamia.core.choices import Clock, Dates, Sides
+from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.texts import tr
+from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT
 from napari_mamamia.io.dicom.roles import PHASES, Use
 from napari_mamamia.io.exam.selectors import Group, read_selectors
 from napari_mamamia.io.exam.sides import SIDES
 from napari_mamamia.io.exam.table import UNREADABLE_FILES
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
-from napari_mamamia.services.dicom.ways import Way
+from napari_mamamia.services.dicom.remedies import SETTINGS, apply_remedy
 
 _UNSORTED = tr("this breast is being sorted: wait, or take it back below")
-_UNREADABLE = ",".join(one.text for one in UNREADABLE_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class StudyChoice:
 
     `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
     says that files which cannot be read are left out, `joins` that two breasts become one case,
-    `side` that this is the one breast of a study that becomes two. `ways` are the answers to
-    refusals that were clicked; `origin` is the place of the study in its source.
+    `side` that this is the one breast of a study that becomes two. `applied` are the remedies
+    that were clicked; `origin` is the place of the study in its source.
     """
 
     found: FoundStudy
@@ -34,7 +35,7 @@ class StudyChoice:
     left_out: bool = False
     joins: bool = False
     side: str = ""
-    ways: tuple[Way, ...] = ()
+    applied: tuple[Remedy, ...] = ()
     origin: int = 0
 
     @property
@@ -42,7 +43,7 @@ class StudyChoice:
         """Whether the user changed nothing that decides what the phases are."""
         everything = len(self.phases) == _n_phases(self.found)
         is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
-        return everything and not (is_own or self.side or self.ways)
+        return everything and not (is_own or self.side or self.applied)
 
     @property
     def has_two_breasts(self) -> bool:
@@ -58,6 +59,11 @@ class StudyChoice:
         if self.found.exam is None:
             return self.found.problem
         return "" if self.phases else tr("Keep at least one phase.")
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The remedies of the refusal that this page can apply."""
+        return tuple(remedy for remedy in self.found.remedies if remedy.option in SETTINGS)
 
     @property
     def ticked(self) -> frozenset[Group]:
@@ -83,8 +89,8 @@ class StudyChoice:
             leave_out += read_selectors([f"side={next(s for s in SIDES if s != self.side)}"])
         sides = Sides.JOIN if self.joins else Sides.ASK
         settings = ImportSettings(self.clock, (), use, tuple(leave_out), sides=sides)
-        for way in self.ways:
-            settings = way.applied(settings)
+        for remedy in self.applied:
+            settings = apply_remedy(settings, remedy)
         return settings
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
@@ -102,19 +108,19 @@ class StudyChoice:
         phases = {*self.phases, index} if is_kept else {*self.phases} - {index}
         return replace(self, phases=tuple(sorted(phases)))
 
-    def with_way(self, way: Way) -> "StudyChoice":
-        """Return the choice with a way gone that its refusal named; what has a control sets it."""
-        if way.sides is Sides.JOIN:
+    def with_remedy(self, remedy: Remedy) -> "StudyChoice":
+        """Return the choice with a remedy applied; what has a control of its own sets it."""
+        if remedy == Remedy("sides", (Sides.JOIN,)):
             return replace(self, parts=None, joins=True)
-        if way.clock is not None:
-            return replace(self, clock=way.clock)
-        if _UNREADABLE in way.arguments:
+        if remedy.option == "clock":
+            return replace(self, clock=Clock(remedy.values[0]))
+        if remedy == LEAVE_UNREADABLE_OUT:
             return replace(self, left_out=True)
-        return replace(self, ways=(*self.ways, way))
+        return replace(self, applied=(*self.applied, remedy))
 
-    def without_last_way(self) -> "StudyChoice":
-        """Return the choice as it was before the way that was gone last."""
-        return replace(self, ways=self.ways[:-1])
+    def without_last_remedy(self) -> "StudyChoice":
+        """Return the choice without the remedy that was applied last."""
+        return replace(self, applied=self.applied[:-1])
 
     def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
         """Return the choices of the left and of the right breast, as two cases, not judged yet."""
@@ -130,8 +136,9 @@ class StudyChoice:
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}
-        ways = tuple(way for way in self.ways if not way.names_parts)  # the ticks say it now
-        return replace(self, parts=parts, ways=ways) if parts else self
+        # The ticks replace the remedies that name parts.
+        applied = tuple(r for r in self.applied if r.option not in {"use", "leave_out"})
+        return replace(self, parts=parts, applied=applied) if parts else self
 
 
 def first_choice(found: FoundStudy, origin: int = 0) -> StudyChoice:

@@ -115,10 +115,10 @@ class Choosing(WindowPart):
         page.study.clock_chosen.connect(self._choose_clock)
         page.study.breasts_joined.connect(self._join_breasts)
         page.study.breasts_parted.connect(self._part_breasts)
-        page.study.way_chosen.connect(
-            lambda way: self._judge_study(self._current_choice.with_way(way))
+        page.study.remedy_chosen.connect(
+            lambda remedy: self._judge_study(self._current_choice.with_remedy(remedy))
         )
-        page.study.way_undone.connect(self._undo_way)
+        page.study.remedy_undone.connect(self._undo_remedy)
         page.form.id_edited.connect(self._name_case)
         page.form.changed.connect(self._ask_check)
 
@@ -258,11 +258,11 @@ class Choosing(WindowPart):
         """Make two cases of the study on screen, one of each breast."""
         self._replace_choices([self._at], self._current_choice.of_each_breast())
 
-    def _undo_way(self) -> None:
-        """Take back the last way gone; two cases of one study become one again."""
+    def _undo_remedy(self) -> None:
+        """Undo the remedy that was applied last; two cases of one study become one again."""
         choice = self._current_choice
-        if choice.ways or self.looked is None:
-            self._judge_study(choice.without_last_way())
+        if choice.applied or self.looked is None:
+            self._judge_study(choice.without_last_remedy())
             return
         places = [
             index for index, other in enumerate(self.choices) if other.origin == choice.origin

@@ -8,10 +8,11 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import Clock
+from napari_mamamia.core.errors import Remedy
+from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.dicom.roles import Use
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
-from napari_mamamia.services.dicom.ways import Way, ways_of
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -26,7 +27,13 @@ from napari_mamamia.widgets.controls.grey_pixmap import slice_pixmap
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.dicom.choice import StudyChoice
 from napari_mamamia.widgets.dicom.series import SeriesModel, SeriesTable
-from napari_mamamia.widgets.dicom.text import clock_text, phase_text, without_options
+from napari_mamamia.widgets.dicom.text import (
+    clock_text,
+    phase_text,
+    remedy_text,
+    sentence,
+    warning_text,
+)
 
 # The phases of a study as pictures with a tick each: the user confirms which are kept.
 
@@ -116,12 +123,12 @@ class StudyView(QWidget):
     """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`.
 
     `breasts_joined` carries whether two breasts become one case, `breasts_parted` asks for two.
-    `way_chosen` carries an answer to the refusal, `way_undone` takes the last one back.
+    `remedy_chosen` carries a remedy of the refusal, `remedy_undone` undoes the last one.
     """
 
     breasts_parted = Signal()
-    way_chosen = Signal(object)
-    way_undone = Signal()
+    remedy_chosen = Signal(object)
+    remedy_undone = Signal()
 
     breasts_joined = Signal(bool)
     part_toggled = Signal(object, bool)
@@ -155,10 +162,10 @@ class StudyView(QWidget):
             self.breasts_parted.emit,
         )
         self.breasts = column(self.part, self.join)
-        self.ways = column()
-        self.ways.setObjectName("import_ways")
+        self.remedies = column()
+        self.remedies.setObjectName("import_remedies")
         self.undo = button(
-            "import_undo", tr("Undo"), tr("Takes back what was clicked last"), self.way_undone.emit
+            "import_undo", tr("Undo"), tr("Undo the last change."), self.remedy_undone.emit
         )
         self.phases_title = heading(tr("Phases to keep"))
         self.phases = PhaseStrip()
@@ -181,7 +188,7 @@ class StudyView(QWidget):
             self.table,
             self.problem,
             self.breasts,
-            self.ways,
+            self.remedies,
             self.undo,
             self.clock_line,
             self.reason,
@@ -218,40 +225,37 @@ class StudyView(QWidget):
         """Say why the study cannot be imported as it stands, and what is wrong with its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
         rows = [row for row in choice.found.rows if row.use is Use.ASKED]
-        ways = [] if choice.found.exam is not None else _with_buttons(choice)
+        # What two breasts become has controls of its own.
+        remedies = [remedy for remedy in choice.remedies if remedy.option != "sides"]
         can_tick = choice.found.exam is None and len(rows) > 1
-        told_ways = tr(" – or ").join([_CLICK] * bool(ways) + [_TICK] * can_tick)
-        way = tr("Here: {told_ways}", told_ways=told_ways) if told_ways else ""
-        self._offer_ways(ways, choice)
+        steps = tr(" – or ").join([_CLICK] * bool(remedies) + [_TICK] * can_tick)
+        advice = tr("Here: {steps}", steps=steps) if steps else ""
+        self._offer_remedies(remedies, choice)
         where = tr(" in {place}", place=choice.found.place)  # stands above
         messages = dict.fromkeys(
-            text.replace(where, "") for text in (choice.problem, *wrong, way) if text
+            text.replace(where, "") for text in (choice.problem, *wrong, advice) if text
         )
-        self.problem.setText("\n".join(_make_sentence(without_options(text)) for text in messages))
+        self.problem.setText("\n".join(map(sentence, messages)))
         self.problem.setVisible(bool(messages))
 
-    def _offer_ways(self, ways: Sequence[Way], choice: StudyChoice) -> None:
-        """Show a button for each way on that the refusal names, and one back."""
-        layout = self.ways.layout()
+    def _offer_remedies(self, remedies: Sequence[Remedy], choice: StudyChoice) -> None:
+        """Show a button for each remedy of the refusal, and one that undoes the last."""
+        layout = self.remedies.layout()
         while layout.count():
             discard(layout.takeAt(0).widget())
-        for index, way in enumerate(ways):
+        for index, remedy in enumerate(remedies):
             layout.addWidget(
                 button(
-                    f"import_way_{index}",
-                    way.words,
-                    tr(
-                        "The study is sorted again so; in the command line: {words}", words=way.text
-                    ),
-                    partial(self.way_chosen.emit, way),
+                    f"import_remedy_{index}",
+                    remedy_text(remedy),
+                    tr("Sort the study again with this setting."),
+                    partial(self.remedy_chosen.emit, remedy),
                 )
             )
-        self.ways.setVisible(bool(ways))
-        last_way = choice.ways[-1].words if choice.ways else tr("two cases")
-        self.undo.setText(
-            tr("Undo: {lower}{last_way}", lower=last_way[:1].lower(), last_way=last_way[1:])
-        )
-        self.undo.setVisible(bool(choice.ways or choice.side))
+        self.remedies.setVisible(bool(remedies))
+        last = remedy_text(choice.applied[-1]) if choice.applied else tr("two cases")
+        self.undo.setText(tr("Undo: {lower}{last}", lower=last[:1].lower(), last=last[1:]))
+        self.undo.setVisible(bool(choice.applied or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
         """Show the pictures, and what they warn of."""
@@ -259,8 +263,10 @@ class StudyView(QWidget):
         exam = choice.found.exam
         self._show_warnings(() if exam is None else exam.warnings)
 
-    def _show_warnings(self, warnings: tuple[str, ...]) -> None:
-        self.warnings.setText("\n".join(f"• {_make_sentence(text)}" for text in warnings))
+    def _show_warnings(self, warnings: Sequence[CaseWarning]) -> None:
+        self.warnings.setText(
+            "\n".join(f"• {sentence(warning_text(warning))}" for warning in warnings)
+        )
         self.warnings.setVisible(bool(warnings))
 
     def _fill_clocks(self, choice: StudyChoice) -> None:
@@ -278,13 +284,3 @@ class StudyView(QWidget):
         index = 0 if choice.clock is None else self.clock.findData(choice.clock)
         self.clock.setCurrentIndex(index)
         self.clock_line.setVisible(exam is None or len(exam.stacks) > 1)
-
-
-def _with_buttons(choice: StudyChoice) -> list[Way]:
-    """Return the ways of a refusal; what two breasts become has controls of its own."""
-    return [way for way in ways_of(choice.problem) if way.sides is None]
-
-
-def _make_sentence(text: str) -> str:
-    """Return a sentence with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,17 +1,20 @@
 """The sentences of the page Import: what is in a study, what would be kept, what was imported."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from napari_mamamia.core.choices import Sides
+from napari_mamamia.core.errors import Remedy
+from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT
 from napari_mamamia.io.exam.exam import Exam
+from napari_mamamia.io.exam.selectors import Selector, read_selectors
 from napari_mamamia.io.exam.table import SeriesRow, spans
 from napari_mamamia.services.dicom.dicom import ImportSummary
 from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_LINES = 12
-_OPTIONS = re.compile(r"(, such as --[\w-]+ [^\s:;,]+|,? \(--[^()]*\))")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _MAY_BREAK = "\N{ZERO WIDTH SPACE}"
 _KEPT_NAMES = {
@@ -22,6 +25,10 @@ _KEPT_NAMES = {
     "slice_thickness": tr("slice thickness"),
     "high_bit": tr("high bit"),
     "scanner_model": tr("scanner model"),
+}
+_SIDES = {
+    Sides.JOIN: tr("join the two breasts into one case"),
+    Sides.TWO: tr("make two cases, one of each breast"),
 }
 _UNITS = {
     "field_strength": " T",
@@ -86,15 +93,64 @@ def phase_text(index: int, times_s: Sequence[float] | None) -> str:
     return f"{index} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
 
 
-def without_options(text: str) -> str:
-    """Return a sentence without the options of the command line: in the window ticks decide.
+def remedy_text(remedy: Remedy) -> str:
+    """Return what a remedy does, such as "Leave out phase 2 of series 5"; "" for other pages'.
 
     Examples
     --------
-    >>> without_options("name the one that counts (--use series=5, or --leave-out it)")
-    'name the one that counts'
+    >>> remedy_text(Remedy("leave_out", ("series=5,phase=3,4", "series=none")))
+    'Leave out phases 3, 4 of series 5; leave out series without number'
     """
-    return _OPTIONS.sub("", text)
+    match remedy.option:
+        case "leave_out" if remedy == LEAVE_UNREADABLE_OUT:
+            text = tr("leave out unreadable files")
+        case "use" | "leave_out" as option:
+            verb = tr("use") if option == "use" else tr("leave out")
+            groups = read_selectors(remedy.values)
+            text = "; ".join(f"{verb} {_group_text(group)}" for group in groups)
+        case "clock":
+            text = tr("order by {clock}", clock=remedy.values[0])
+        case "sides":
+            text = _SIDES[Sides(remedy.values[0])]
+        case "allow_thin":
+            text = tr("accept so few slices")
+        case _:
+            text = ""
+    return text[:1].upper() + text[1:]
+
+
+def _group_text(group: Iterable[Selector]) -> str:
+    """Return what selectors name, the narrowest first."""
+    values: dict[str, list[str]] = {}
+    for selector in group:
+        values.setdefault(selector.key, []).append(selector.value)
+    return " of ".join(_values_text(key, names) for key, names in reversed(values.items()))
+
+
+def _values_text(key: str, values: list[str]) -> str:
+    if key == "side":
+        return f"the {' and '.join(values)} breast"
+    many = "s" * (len(values) > 1 and key != "series")
+    if all(map(str.isdecimal, values)):
+        return f"{key}{many} {spans(sorted(map(int, values)))}"
+    names = ("without number" if value == "none" else value for value in values)
+    return f"{key}{many} {', '.join(names)}"
+
+
+def warning_text(warning: CaseWarning) -> str:
+    """Return a warning, and in brackets what would change it."""
+    remedies = tr(", or ").join(filter(None, map(remedy_text, warning.remedies)))
+    return f"{warning.text}{f' ({remedies})' if remedies else ''}"
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{with_full_stop(text[1:])}"
+
+
+def with_full_stop(text: str) -> str:
+    """Return a text that ends with a full stop."""
+    return text if text.endswith(".") else f"{text}."
 
 
 def study_text(found: FoundStudy) -> str:
@@ -175,12 +231,12 @@ def result_text(
         tr_n("{n} case imported into {out}.", "{n} cases imported into {out}.", n_cases, out=out)
     ]
     warnings = [
-        f"{case.case_id}: {_end_sentence(text)}"
+        f"{case.case_id}: {with_full_stop(warning_text(warning))}"
         for case in summary.imported
-        for text in case.warnings
+        for warning in case.warnings
     ]
-    wrong = [f"{failure.case_id}: {_end_sentence(failure.reason)}" for failure in summary.failures]
-    wrong += [f"{study.case_id}: {_end_sentence(study.problem)}" for study in refused]
+    wrong = [f"{failure.case_id}: {with_full_stop(failure.reason)}" for failure in summary.failures]
+    wrong += [f"{study.case_id}: {with_full_stop(study.problem)}" for study in refused]
     if wrong:
         lines.append(tr("{n_wrong} not imported:", n_wrong=len(wrong)))
     every = [*wrong, *warnings]
@@ -189,10 +245,6 @@ def result_text(
         lines.append(tr("… and {n_every} more", n_every=len(every) - _MOST_LINES))
     level = "hint" if not every else "warning" if n_cases else "error"
     return "\n".join(lines), level
-
-
-def _end_sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
 
 
 def _allow_breaks(text: str) -> str:

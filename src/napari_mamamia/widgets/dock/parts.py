@@ -6,6 +6,9 @@ from typing import Any, Final, TypeVar
 
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.features.challenge.widgets.flow import LeaderboardFlow
+from napari_mamamia.features.review.widgets.flow import ReviewFlow
+from napari_mamamia.features.review.widgets.page import ReviewPage
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.header import Header
@@ -40,7 +43,6 @@ from napari_mamamia.widgets.hanging.own_view import OwnView
 from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import KeysPanel
 from napari_mamamia.widgets.kinetics.page import KineticsPage
-from napari_mamamia.widgets.leaderboard.flow import LeaderboardFlow
 from napari_mamamia.widgets.measure.flow import MeasureFlow
 from napari_mamamia.widgets.predict.flow import PredictFlow
 from napari_mamamia.widgets.predict.page import PredictPage
@@ -56,8 +58,6 @@ from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.report.flow import ReportFlow
 from napari_mamamia.widgets.report.page import ReportPage
-from napari_mamamia.widgets.review.flow import ReviewFlow
-from napari_mamamia.widgets.review.page import ReviewPage
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.flow import ScoreFlow
 from napari_mamamia.widgets.score.page import ScorePage

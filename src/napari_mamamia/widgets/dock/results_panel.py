@@ -9,6 +9,7 @@ from qtpy.QtGui import QFontDatabase, QHideEvent, QShowEvent
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
+from napari_mamamia.features.challenge.widgets.view import LeaderboardTab
 from napari_mamamia.widgets.base.event_log import LogLine
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.batch.results_cases import CasesTab
@@ -17,7 +18,6 @@ from napari_mamamia.widgets.controls.controls import label, named, row, tool_but
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
-from napari_mamamia.widgets.leaderboard.view import LeaderboardTab
 
 _MOST_LINES: Final = 2000
 

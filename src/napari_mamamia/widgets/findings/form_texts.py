@@ -6,10 +6,10 @@ from typing import Final
 from napari_mamamia.core.answers import Answers, CaseFacts, Place
 from napari_mamamia.core.form import Field, FieldKind, FieldScope
 from napari_mamamia.core.texts import tr
-from napari_mamamia.reviewing.form_rules import AskedQuestion
-from napari_mamamia.reviewing.form_values import normalise_values
-from napari_mamamia.reviewing.lesion_numbers import list_lost
-from napari_mamamia.reviewing.shown_numbers import name_unit, show_number
+from napari_mamamia.findings.form_rules import AskedQuestion
+from napari_mamamia.findings.form_values import normalise_values
+from napari_mamamia.findings.lesion_numbers import list_lost
+from napari_mamamia.findings.shown_numbers import name_unit, show_number
 
 COMPUTED: Final = tr("measured from the mask; choose another answer where it is wrong")
 

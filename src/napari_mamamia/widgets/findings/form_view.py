@@ -19,14 +19,14 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
 from napari_mamamia.core.texts import tr
-from napari_mamamia.reviewing.form_rules import (
+from napari_mamamia.findings.form_rules import (
     AskedQuestion,
     fill_computed,
     list_questions,
 )
-from napari_mamamia.reviewing.form_values import parse_answers, record_answers
-from napari_mamamia.reviewing.lesion_numbers import keep_anchors
-from napari_mamamia.reviewing.shown_numbers import read_number
+from napari_mamamia.findings.form_values import parse_answers, record_answers
+from napari_mamamia.findings.lesion_numbers import keep_anchors
+from napari_mamamia.findings.shown_numbers import read_number
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import (
     button,

@@ -7,7 +7,7 @@ from typing import Final
 from napari_mamamia.core.answers import Answers, CaseFacts, Place
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.texts import tr
-from napari_mamamia.reviewing.form_rules import find_contradictions, list_missing
+from napari_mamamia.findings.form_rules import find_contradictions, list_missing
 from napari_mamamia.widgets.findings.form_texts import (
     describe_question,
     list_lost_texts,

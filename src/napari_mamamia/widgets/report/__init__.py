@@ -1,1 +1,1 @@
-"""Page Report: the open case, or all, as pages to read, print and send."""
+"""Page Report: reports of the open case, or of all cases, to read, print and send."""

@@ -1,4 +1,4 @@
-"""Page Report at work: mask and findings are saved first, then the report is written."""
+"""Page Report in action: save mask and findings, then write the report."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,9 +22,9 @@ _MOST_LINES: Final = 5
 
 
 class ReportFlow(WindowPart):
-    """Joins the page, the session, what is unsaved and the job that writes.
+    """Connects the page, the session, unsaved edits and the job that writes the report.
 
-    `with_reader` is asked to call back once a reader is known: a report has somebody who gives it.
+    `with_reader` calls back once a reader name is set, since every report names its reader.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ReportFlow(WindowPart):
         self._follow_case()
 
     def look(self) -> None:
-        """Look again at what the findings lack, because the page is on screen."""
+        """Check again what the findings lack, because the page is on screen."""
         self._follow_case()
 
     # -------------------------------------------------------------------- inner
@@ -60,7 +60,7 @@ class ReportFlow(WindowPart):
         opened, case = self._session.opened, self._session.case
         missing = "" if case is not None else tr("Open a case first.")
         if case is not None and opened is None:
-            missing = tr("A report is made of a data set: open its folder first.")
+            missing = tr("Reports need a data set: open its folder first.")
         self.page.need(missing)
         if opened is not None:
             self.page.show_data_set(
@@ -75,10 +75,12 @@ class ReportFlow(WindowPart):
             return tr("Your mask is measured.")
         if self._session.mask(Role.REFERENCE) is not None:
             return tr("You have no mask of this case: the reference is measured.")
-        return tr("No mask yet: the report tells no sizes. Make one in step Mask first.")
+        return tr("No mask yet, so the report has no sizes. Make a mask in step Mask first.")
 
     def _save_then_write(self, request: ReportRequest) -> None:
-        opened = self._session.opened  # whose case the page names, whatever is opened later
+        opened = (
+            self._session.opened
+        )  # keeps the case that the page names, whatever is opened later
         case_ids = () if request.is_of_all else (self._session.case_id,)
         reader = self._session.reader or ""
         if opened is None:
@@ -107,8 +109,8 @@ class ReportFlow(WindowPart):
                 page.show_result(tr("Stopped: no report was finished."), None, "warning")
                 return
             text = tr_n(
-                "Stopped: {n} report is there as a whole, nothing of the others.",
-                "Stopped: {n} reports are there as a whole, nothing of the others.",
+                "Stopped: {n} report is complete, the others were not written.",
+                "Stopped: {n} reports are complete, the others were not written.",
                 len(finished),
             )
             page.show_result(text, finished[0].files[0].parent, "warning")
@@ -142,15 +144,15 @@ class ReportFlow(WindowPart):
         if failures:
             self._notifier.warn_loudly(
                 tr_n(
-                    "{n} case was not reported as asked: see the page Report",
-                    "{n} cases were not reported as asked: see the page Report",
+                    "{n} case has no complete report: see the page Report",
+                    "{n} cases have no complete report: see the page Report",
                     len(failures),
                 )
             )
 
 
 def _find_page(summary: ReportSummary) -> Path | None:
-    """Return the page of the one case, the folder of several; None where there is none."""
+    """Return the page of a single case, the folder of several; None if it does not exist."""
     if not summary.reports:
         return None
     pages = [path for path in summary.reports[0].files if path.suffix == ".html"]

@@ -1,4 +1,4 @@
-"""Page Report: what is written of the open case or of all, where, and what is still open in it."""
+"""Page Report: the cases, formats and folder of a report, and what it still lacks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +24,16 @@ from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MAKERS: Final = {
-    SegmentMaker.FROM_PROVENANCE: tr("as their records say"),
-    SegmentMaker.MANUAL: tr("by hand"),
-    SegmentMaker.SEMIAUTOMATIC: tr("by hand, with tools"),
+    SegmentMaker.FROM_PROVENANCE: tr("as recorded"),
+    SegmentMaker.MANUAL: tr("manually"),
+    SegmentMaker.SEMIAUTOMATIC: tr("semi-automatically"),
     SegmentMaker.AUTOMATIC: tr("by a model"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """What is asked for: of all cases or of the open one, into a new folder below `parent`."""
+    """A request for reports of all cases or the open one, in a new folder below `parent`."""
 
     is_of_all: bool
     extras: ReportExtras
@@ -41,7 +41,7 @@ class ReportRequest:
 
 
 class ReportPage(Page):
-    """`report_wanted` carries a `ReportRequest`."""
+    """The page; `report_wanted` carries a `ReportRequest`."""
 
     report_wanted = Signal(object)
 
@@ -50,27 +50,37 @@ class ReportPage(Page):
         self._is_running = self._is_dicom = self._is_own_parent = False
         self._n_cases = 0
         self._result: Path | None = None
-        self.mask = label("report_mask", tip=tr("Which mask the report measures"))
-        self.gaps = label("report_gaps", tip=tr("What the findings lack, or where they contradict"))
+        self.mask = label("report_mask", tip=tr("Which mask the report measures."))
+        self.gaps = label(
+            "report_gaps", tip=tr("Missing answers and contradictions in the findings.")
+        )
         set_level(self.gaps, "warning")
         self.cases: QComboBox = named(
             QComboBox(),
             "report_cases",
-            tr("One page of the open case, or one of each case and a table of all numbers"),
+            tr(
+                "Writes one page for the open case, or a page for each case with a table of all "
+                "numbers."
+            ),
         )
         self.cases.addItem(tr("The open case"))
         self.cases.currentIndexChanged.connect(lambda _at: self._follow_choice())
         self.pdf: CheckBox = named(
-            CheckBox(tr("PDF, A4")), "report_pdf", tr("Each page as PDF too, to print or to send")
+            CheckBox(tr("PDF, A4")),
+            "report_pdf",
+            tr("Writes each page as PDF too, to print or to send."),
         )
         self.dicom: CheckBox = named(
             CheckBox(tr("DICOM SR, SEG and key images")),
             "report_dicom",
-            tr("Structured report (TID 1500), segmentation and key images, for cases from DICOM"),
+            tr(
+                "Writes a structured report (TID 1500), segmentation and key images, for cases "
+                "from DICOM."
+            ),
         )
         self.dicom.toggled.connect(lambda _on: self._follow_choice())
         self.study: QLineEdit = named(
-            QLineEdit(), "report_study", tr("DICOM folder that the case was imported from")
+            QLineEdit(), "report_study", tr("DICOM folder that the case was imported from.")
         )
         self.study.setPlaceholderText(tr("DICOM folder of the case"))
         self.study.textChanged.connect(lambda _text: self._follow_choice())
@@ -81,7 +91,7 @@ class ReportPage(Page):
         self.maker: QComboBox = named(
             QComboBox(),
             "report_maker",
-            tr("How a mask was made: DICOM asks, and a mask from elsewhere may not say"),
+            tr("How masks without a record were made, as DICOM requires."),
         )
         for maker, words in _MAKERS.items():
             self.maker.addItem(words, maker)
@@ -89,29 +99,38 @@ class ReportPage(Page):
         self.identified: CheckBox = named(
             CheckBox(tr("with the patient's name, for your PACS")),
             "report_identified",
-            tr("Keeps name and UIDs of the study; without it the case id stands for the patient"),
+            tr(
+                "Keeps the name and UIDs of the study; otherwise the case id replaces the "
+                "patient's name."
+            ),
         )
         self.parent_folder: QLineEdit = named(
             QLineEdit(),
             "report_out",
-            tr("Each report gets a new folder in this one: nothing is replaced"),
+            tr(
+                "Folder for the reports; each report gets a new folder in it, and nothing is "
+                "replaced."
+            ),
         )
         self.parent_folder.textEdited.connect(self._take_own_parent)
         self.parent_folder.textChanged.connect(lambda _text: self._follow_choice())
         browse = tool_button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
         browse.setProperty("framed", True)
-        self.problem = label("report_problem", tip=tr("Why nothing can be written yet"))
+        self.problem = label("report_problem", tip=tr("Why no report can be written yet."))
         set_level(self.problem, "warning")
         self.start = button(
             "report_start",
             tr("Write the report"),
-            tr("Saves your mask and findings, and writes the report for research use"),
+            tr("Saves your mask and findings, and writes the report for research use."),
             self._request_report,
             primary=True,
         )
-        self.result = label("report_result", tip=tr("What was written last"))
+        self.result = label("report_result", tip=tr("Result of the last report."))
         self.open_page = button(
-            "report_open", tr("Open the report"), tr("Shows it in the browser"), self._open_result
+            "report_open",
+            tr("Open the report"),
+            tr("Shows the report in the browser."),
+            self._open_result,
         )
         self.add_form(
             row(QLabel(tr("Of")), self.cases, 1),
@@ -134,13 +153,13 @@ class ReportPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_case(self, mask: str, gaps: str) -> None:
-        """Say which mask the open case is reported with, and what its findings lack."""
+        """Show which mask the report of the open case uses, and what its findings lack."""
         self.mask.setText(mask)
         self.gaps.setText(gaps)
         self._follow_choice()
 
     def show_data_set(self, n_cases: int, parent: Path, *, is_dicom: bool) -> None:
-        """Offer the cases of a data set; a folder of the reader's own stays."""
+        """Offer the cases of a data set; a folder that the reader chose is kept."""
         self._n_cases, self._is_dicom = n_cases, is_dicom
         while self.cases.count() > 1:
             self.cases.removeItem(1)
@@ -151,12 +170,12 @@ class ReportPage(Page):
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, where there is one."""
+        """Fill in the DICOM study that the cases were imported from, if there is one."""
         if folder is not None:
             self.study.setText(str(folder))
 
     def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
-        """Show what was written; `path` is what the button opens, None for nothing."""
+        """Show the result; the button opens `path`, None for no button."""
         set_level(self.result, level)
         self.result.setText(text)
         self._result = path
@@ -164,7 +183,7 @@ class ReportPage(Page):
         self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
-        """Keep the button from being pressed twice."""
+        """Disable the button while a report is written."""
         self._is_running = running
         self._follow_choice()
 
@@ -175,7 +194,7 @@ class ReportPage(Page):
         return int(self.cases.currentIndex()) == 1
 
     def _follow_choice(self) -> None:
-        """Show what the choice needs, and whether a report can be written."""
+        """Show the fields that the choice needs, and whether a report can be written."""
         is_dicom = bool(self.dicom.isChecked())
         for part in (self.mask, self.gaps):
             part.setVisible(bool(part.text()) and not self._is_of_all)
@@ -185,11 +204,11 @@ class ReportPage(Page):
         problem = ""
         if is_dicom and not self._is_dicom and not self.study.text().strip():
             problem = tr(
-                "A DICOM report refers to DICOM images, but this case is not: choose its study, "
+                "DICOM reports refer to DICOM images, but this case has none: choose its study, "
                 "or leave DICOM out."
             )
         elif not self.parent_folder.text().strip():
-            problem = tr("Choose a folder to write to.")
+            problem = tr("Choose a folder for the report.")
         self.problem.setText(problem)
         self.problem.setVisible(bool(problem))
         self.start.setEnabled(not problem and not self._is_running)

@@ -1,6 +1,6 @@
-"""Agreement with the reference on screen: correct, false and missed in three colours.
+"""Agreement with the reference on screen: correct, false positive and missed, in three colours.
 
-What the colours mean is laid on the picture, so that nothing moves as it comes.
+The legend lies on the image, so that the layout does not move when it appears.
 """
 
 from typing import Any, Final
@@ -9,7 +9,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from qtpy.QtWidgets import QLabel, QWidget
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.score.review import Agreement, Agrees
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, font_share, text_scale
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
@@ -25,11 +25,11 @@ _MM3_PER_ML: Final = 1000.0
 
 
 class Reviewing(WindowPart):
-    """Shows the agreement map while it is on, after each edit anew, and steps through the errors.
+    """Shows the agreement map, updates it after each edit, and steps through the errors.
 
-    `changed` carries the legend as rich text, "" while it is off; `switched` whether it is on.
-    `listed` carries the `Agreement` that is shown, None for none; `stepped` the place of the error
-    that is on screen, -1 for none.
+    `changed` carries the legend as rich text, "" while the map is off; `switched` whether it is on.
+    `listed` carries the `Agreement` on screen, None for none; `stepped` the index of the current
+    error, -1 for none.
     """
 
     changed = Signal(str)
@@ -57,7 +57,7 @@ class Reviewing(WindowPart):
     def turn_on(self, role: Role | None = None) -> None:
         """Show where a mask agrees with the reference, and go to the largest error.
 
-        Without `role` it is the edited mask, or the prediction where nothing was edited.
+        Without `role` the edited mask is compared, or the prediction if nothing was edited.
         """
         self._role, self._jump, self._at = role, True, -1
         if self._why_not():
@@ -69,7 +69,7 @@ class Reviewing(WindowPart):
         self._start_comparing()
 
     def turn_off(self) -> None:
-        """Show the masks as before."""
+        """Hide the map and show the masks as before."""
         self._wait.stop()
         self._jobs.cancel("agreement")
         self.is_on, self._shown, self._at = False, None, -1
@@ -79,15 +79,15 @@ class Reviewing(WindowPart):
         self.listed.emit(None)
 
     def next_error(self) -> None:
-        """Go to the next largest error, after the last to the first; turns the map on first."""
+        """Go to the next smaller error, after the last to the first; turn the map on first."""
         self._step_error(1)
 
     def previous_error(self) -> None:
-        """Go to the error before, before the first to the last; turns the map on first."""
+        """Go to the previous error, before the first to the last; turn the map on first."""
         self._step_error(-1)
 
     def go_to_error(self, place: int) -> None:
-        """Go to the error at a place of the list, the largest at 0."""
+        """Go to the error with an index of the list; 0 is the largest."""
         if self._shown is not None and 0 <= place < len(self._shown.errors):
             self._at = place
             self._view_error()
@@ -172,7 +172,7 @@ class Reviewing(WindowPart):
         self._emit_state()
 
     def _view_error(self) -> None:
-        """Go to the error; the view itself moves only where it does not show the whole slice."""
+        """Go to the error; the view only moves if it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
             self._scene.view.reveal(voxel)
@@ -184,7 +184,7 @@ class Reviewing(WindowPart):
 
 
 def legend(shown: Agreement, at: int, compared: str) -> str:
-    """Return the three colours and which error is on screen, as rich text.
+    """Return the three colours and the current error, as rich text.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
     >>> legend(Agreement(np.zeros((1, 1, 1), np.uint8), (), 0), -1, "prediction")[-36:]
     '<br>no error: prediction = reference'
     """
-    names = {"correct": "correct", "false": tr("false (too much)"), "missed": "missed"}
+    names = {"correct": "correct", "false": tr("false positive"), "missed": "missed"}
     squares = "<br>".join(
         f'<span style="color:{AGREEMENT_COLOURS[name]}">■</span> {text}'
         for name, text in names.items()
@@ -202,10 +202,11 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
             "{squares}<br>no error: {compared} = reference", squares=squares, compared=compared
         )
     if at < 0:
-        return tr(
-            "{squares}<br>{n_errors} error(s) of the {compared}",
+        return tr_n(
+            "{squares}<br>{n} error of the {compared}",
+            "{squares}<br>{n} errors of the {compared}",
+            shown.n_errors,
             squares=squares,
-            n_errors=shown.n_errors,
             compared=compared,
         )
     error = shown.errors[at]
@@ -222,33 +223,36 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
 
 
 _MAP: Final = "mamamia_map"
-"""What a kinetic map's colours mean stands in the same corner: this one stands over it."""
+"""Overlay of a kinetic map's colours in the same corner; the legend is placed above it."""
 _ABOVE: Final = ("mamamia_phase", "mamamia_tool")
-"""What stands in the corner above: a legend on a low picture says less, and leaves it free."""
+"""Overlays in the corner above; on a low picture the legend is shortened to keep them free."""
 _EDGE: Final = 6
 _LETTER: Final = 20
-"""Half of the letter in the middle of an edge, in pixels of usual text; by looking."""
+"""Half the height of a letter in the middle of an edge, in pixels of usual text; found by trial."""
 _LINE: Final = 2.1
-"""Pixels of a line of napari's texts for each point of its size; by looking."""
+"""Pixels of a line of napari's texts per point of font size; found by trial."""
 _STYLE: Final = "background-color: rgba(0, 0, 0, 140); color: white; padding: 3px 5px;"
-"""Whatever the theme: a case is on black."""
+"""The same in every theme, since the image background is black."""
 
 
 class AgreementLegend(QLabel):
-    """Lies in the lower left corner of the image and lets the mouse through.
+    """The legend in the lower left corner of the image; it lets mouse events through.
 
     Parameters
     ----------
     viewer
-        The viewer whose image it lies on; without a window it is never seen.
+        The viewer with the image; without a window the legend is never visible.
     owner
-        Holds it where there is no window.
+        The parent widget if there is no window.
     """
 
     def __init__(self, viewer: Any, owner: QWidget) -> None:
         canvas = canvas_widget(viewer)
         super().__init__(owner if canvas is None else canvas)
-        tip = with_key(tr("Colours of the comparison with the reference; next error"), "lesion")
+        tip = with_key(
+            tr("Colours of the comparison with the reference. The key goes to the next error."),
+            "lesion",
+        )
         named(self, "agreement_legend", tip)
         self._viewer, self._canvas = viewer, canvas
         self._whole = ""
@@ -261,27 +265,27 @@ class AgreementLegend(QLabel):
             canvas.installEventFilter(self)
 
     def follow_map(self) -> None:
-        """Stand over what a kinetic map's colours mean, and below what the picture is."""
+        """Keep the legend above the kinetic map's colours and below the image title."""
         for name in (_MAP, *_ABOVE):
             events = self._viewer.canvas.overlays[name].events
             for change in (events.text, events.visible, events.font_size):
                 change.connect(self._place_text)
 
     def show_text(self, text: str) -> None:
-        """Show rich text; "" takes it away."""
+        """Show rich text; "" hides the legend."""
         self._whole = text
         self.setText(text)
         self.setVisible(bool(text) and self._canvas is not None)
         self._place_text()
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Stay in the corner of a picture that changes its size."""
+        """Keep the legend in its corner when the image is resized."""
         if watched is self._canvas and event.type() == QEvent.Type.Resize:
             self._place_text()
         return False
 
     def _place_text(self, _event: object = None) -> None:
-        # the overlays of a viewer outlive the panel, and tell of the size of napari's texts
+        # the viewer's overlays outlive the panel; their events report the size of napari's texts
         if self._canvas is None or not isalive(self) or self.isHidden():
             return
         room = self._canvas.rect()
@@ -289,7 +293,7 @@ class AgreementLegend(QLabel):
         self.ensurePolished()
         over, above = self._find_height(_MAP), sum(map(self._find_height, _ABOVE))
         free = room.height() - over - above - 2 * _EDGE
-        # its lines below each other, one after the other, or the last alone: what has room
+        # use the tallest text that fits: lines below each other, one line, or the last line only
         for text in (self._whole, self._whole.replace("<br>", " "), self._whole.split("<br>")[-1]):
             if self.text() != text:
                 self.setText(text)

@@ -1,4 +1,4 @@
-"""Page Score at work: numbers of what is on screen, again after each edit; errors and tags."""
+"""Page Score in action: score the masks on screen after each edit; errors and tags."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _SCORED: Final = (Role.PREDICTION, Role.REFINED)
 
 
 class Scoring(WindowPart):
-    """`scored` carries `ShownScores` of the open case, or None while there is nothing to score."""
+    """Scores the open case; `scored` carries `ShownScores`, None if there is nothing to score."""
 
     scored = Signal(object)
 
@@ -33,13 +33,13 @@ class Scoring(WindowPart):
         self._session.mask_edited.connect(self.ask)
 
     def want(self, wanted: bool) -> None:
-        """Score from now on, because the page that shows scores is on screen, or stop."""
+        """Start or stop scoring, as the page that shows scores appears or disappears."""
         self.is_wanted = wanted
         if wanted:
             self.ask()
 
     def ask(self) -> None:
-        """Score again in a moment; only the newest answer counts."""
+        """Score again after a short delay; only the newest answer counts."""
         if self.is_wanted:
             self._wait.start()
 
@@ -64,7 +64,7 @@ class Scoring(WindowPart):
 
 
 class ScoreFlow(WindowPart):
-    """Joins the page, the session, scoring, the review of errors and the tags."""
+    """Connects the page, the session, scoring, the review of errors and the tags."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class ScoreFlow(WindowPart):
         self._page.show_scores(shown, why if has_reference and not has_mask else "")
 
     def _show_tags(self) -> None:
-        """Show whose tags the open case has."""
+        """Show the tags of the open case and their readers."""
         context = self._session.context
         tags = () if context is None else self._tagging.of(context.case_id, context.opened)
         whose: dict[str, list[str]] = {}

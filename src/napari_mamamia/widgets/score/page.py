@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.case.profiles import CLINICAL
 from napari_mamamia.services.case.show_case import ShownScores
@@ -39,13 +39,13 @@ from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.score.tags_line import TagsLine
 
-# The errors of the open case, largest first; a click goes there.
+# List of the errors of the open case, largest first; clicking one shows it.
 
 _TITLES: Final = ("error", tr("volume [mm³]"), tr("reach [mm]"))
 _TIPS: Final = (
-    tr("False: the mask has it, the reference does not. Missed: the other way round"),
-    tr("Volume of the connected part"),
-    tr("Largest distance of the part to the mask that lacks it"),
+    tr("False positive: only in the mask. Missed: only in the reference."),
+    tr("Volume of the connected region."),
+    tr("Largest distance of the region to the mask that lacks it."),
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)
@@ -53,7 +53,7 @@ _LEAST_HEIGHT: Final = 110
 
 
 class ErrorList(QWidget):
-    """`chosen` carries the place of the error that was clicked, the largest at 0."""
+    """The list of errors; `chosen` carries the index of the clicked error, 0 for the largest."""
 
     chosen = Signal(int)
 
@@ -62,7 +62,9 @@ class ErrorList(QWidget):
         self.setObjectName("score_errors")
         self.rows = _ErrorRows()
         self.table: QTableView = named(
-            QTableView(), "score_error_table", tr("The errors, largest first; a click goes there")
+            QTableView(),
+            "score_error_table",
+            tr("The errors, largest first. Click one to show it."),
         )
         self.table.setModel(self.rows)
         self.table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
@@ -77,7 +79,7 @@ class ErrorList(QWidget):
         self.table.horizontalHeader().setHighlightSections(False)
         TableFit(self.table, _WIDTHS)
         self.table.clicked.connect(lambda index: self.chosen.emit(index.row()))
-        self.note = label("score_error_note", tip=tr("How many errors there are"))
+        self.note = label("score_error_note", tip=tr("Number of errors."))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
@@ -86,7 +88,7 @@ class ErrorList(QWidget):
         self.show_errors(None)
 
     def show_errors(self, found: Agreement | None) -> None:
-        """List the errors of a comparison; None while there is none."""
+        """List the errors of a comparison; None hides the list."""
         errors = found.errors if found else ()
         self.rows.show_errors(errors)
         self.setVisible(found is not None)
@@ -99,17 +101,18 @@ class ErrorList(QWidget):
             if found.n_errors > len(errors)
             else ""
         )
-        summary = tr(
-            "{n_errors} error(s){more}: {false} false, {n_errors_2} missed",
-            n_errors=found.n_errors,
+        summary = tr_n(
+            "{n} error{more}: {false} false positive, {missed} missed",
+            "{n} errors{more}: {false} false positive, {missed} missed",
+            found.n_errors,
             more=more,
             false=false,
-            n_errors_2=len(errors) - false,
+            missed=len(errors) - false,
         )
         self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
     def set_current(self, place: int) -> None:
-        """Mark the error that is on screen, -1 for none."""
+        """Mark the error on screen, -1 for none."""
         if 0 <= place < self.rows.rowCount():
             self.table.selectRow(place)
         else:
@@ -117,7 +120,7 @@ class ErrorList(QWidget):
 
 
 class _ErrorRows(QAbstractTableModel):
-    """One row for each error, read only."""
+    """A read-only table model with one row per error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +142,7 @@ class _ErrorRows(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_TITLES)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, the colour's square before the kind, or the side."""
+        """Return a cell's text, its alignment, or the colour of the error kind."""
         error = self._errors[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return _format_cells(index.row(), error)[index.column()]
@@ -154,7 +157,7 @@ class _ErrorRows(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title with its unit, and what it means."""
+        """Return a column's title with its unit, or its definition."""
         if orientation is not Qt.Orientation.Horizontal or section >= len(_TITLES):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -184,21 +187,21 @@ _ALL_LABELS: Final = tr("all labels")
 _NO_REFERENCE: Final = {
     True: tr("This case has no reference mask: only volumes are known."),
     False: tr(
-        "This case has no reference mask, and no other one yet: predict or draw one to see its "
+        "This case has no reference mask and no other mask yet: predict or draw one to see its "
         "volume."
     ),
 }
-"""What is said in place of a comparison, by whether there is a mask at all."""
+"""Texts shown instead of a comparison, by whether there is a mask at all."""
 _METRICS: Final = metrics_at(Place.CASE)
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
 
 class ScorePage(Page):
-    """`label_chosen` carries the reference's label that counts as tumour, None for all of them.
+    """The page; `label_chosen` carries the reference's label to score, None for all labels.
 
-    `agreement_toggled` says whether the agreement colours are wanted, `error_chosen` carries the
-    place of an error in the list, `tag_wanted` a tag and whether to add or remove it.
+    `agreement_toggled` says whether agreement colours are requested, `error_chosen` carries the
+    index of an error in the list, `tag_wanted` a tag and whether to add or remove it.
     """
 
     label_chosen = Signal(object)
@@ -214,7 +217,7 @@ class ScorePage(Page):
         self._cells: dict[tuple[str, Role], QLabel] = {}
         self._profile = CLINICAL.name
         self.title = heading(_title_text(CLINICAL.name))
-        self.no_reference = label("score_no_reference", tip=tr("Why nothing is compared here"))
+        self.no_reference = label("score_no_reference", tip=tr("Why there is no comparison."))
         self._reference, self._table = self._make_reference(), self._make_table()
         for part in (
             self.title,
@@ -224,14 +227,14 @@ class ScorePage(Page):
             self._table,
         ):
             self.body.addWidget(part)
-        self.remark = label("score_remark", tip=tr("What is unusual about these numbers"))
+        self.remark = label("score_remark", tip=tr("Warnings about these numbers."))
         self.body.addWidget(self.remark)
         self.body.addWidget(self._make_review_line())
         self.errors = ErrorList()
         self.errors.chosen.connect(self.error_chosen)
         self.body.addWidget(self.errors, stretch=1)
         self.body.addWidget(line())
-        self.body.addWidget(heading(tr("Tags of this case")))
+        self.body.addWidget(heading(tr("Tags of this case.")))
         self.tags = TagsLine()
         self.tags.tag_wanted.connect(self.tag_wanted)
         self.body.addWidget(self.tags)
@@ -243,7 +246,7 @@ class ScorePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_labels(self, values: tuple[float, ...]) -> None:
-        """Offer the reference's labels where it has several."""
+        """Offer the reference's labels if it has several."""
         self.labels.blockSignals(True)
         self.labels.clear()
         self.labels.addItem(_ALL_LABELS, None)
@@ -253,7 +256,7 @@ class ScorePage(Page):
         self._label_line.setVisible(len(values) > 1)
 
     def show_masks(self, roles: Collection[Role]) -> None:
-        """Leave out what says nothing with these masks: without a reference nothing is compared."""
+        """Hide what needs a missing mask: without a reference nothing is compared."""
         has_reference, has_mask = Role.REFERENCE in roles, any(role in roles for role in _COLUMNS)
         for compared in (self.title, self._reference, self.agreement, *self._compared):
             compared.setVisible(has_reference)
@@ -262,7 +265,7 @@ class ScorePage(Page):
         self.no_reference.setVisible(not has_reference)
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
-        """Show the numbers; where one is unknown, a dash with the reason on hover."""
+        """Show the numbers; an unknown number is a dash with the reason as tooltip."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
         for spec in _METRICS:
@@ -293,20 +296,23 @@ class ScorePage(Page):
         self.agreement = button(
             "score_agreement",
             tr("Show agreement"),
-            tr("Colours where the mask agrees with the reference, is false or misses tumour"),
+            tr(
+                "Colours where the mask agrees with the reference, is false positive or misses "
+                "tumour."
+            ),
             lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
         )
         self.agreement.setCheckable(True)
         self.previous_error = button(
             "score_previous_error",
             "◀",
-            with_key(tr("Goes back to the error before"), "previous_error"),
+            with_key(tr("Goes to the previous error."), "previous_error"),
             self.previous_error_wanted.emit,
         )
         self.next_error = button(
             "score_next_error",
             tr("Next error ▶"),
-            with_key(tr("Goes to the next largest place where they differ"), "lesion"),
+            with_key(tr("Goes to the next largest error."), "lesion"),
             self.next_error_wanted.emit,
         )
         self.previous_error.setMinimumWidth(LEAST)
@@ -315,14 +321,14 @@ class ScorePage(Page):
         self.batch = button(
             "score_batch",
             tr("Batch scoring…"),
-            tr("Goes to the page that scores whole folders"),
+            tr("Opens the page that scores whole folders."),
             self.batch_wanted.emit,
         )
         return row(self.agreement, self.previous_error, self.next_error, 1)
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(
-            QComboBox(), "score_label", tr("Which label of the reference counts as tumour")
+            QComboBox(), "score_label", tr("Label of the reference that counts as tumour.")
         )
         self.labels.currentIndexChanged.connect(
             lambda at: self.label_chosen.emit(self.labels.itemData(at))
@@ -354,7 +360,7 @@ class ScorePage(Page):
         return holder
 
     def _make_reference(self) -> QWidget:
-        """Return the reference's own line: it stands above the columns, since it is in neither."""
+        """Return the reference's line, which is above the columns because it belongs to neither."""
         cells = [self._make_cell(unit, Role.REFERENCE) for unit in _FIELDS]
         for cell in cells:
             cell.setAlignment(Qt.AlignmentFlag.AlignLeft)
@@ -391,7 +397,9 @@ class ScorePage(Page):
             cell = self._cells[unit, role]
             value = math.nan if volume_mm3 is None else volume_mm3 / divisor
             cell.setText(_format_number(value, 2 if unit == "ml" else 0, unit))
-            definition = tr("volume of the {role} mask: voxels times the volume of one", role=role)
+            definition = tr(
+                "volume of the {role} mask: number of voxels times voxel volume", role=role
+            )
             cell.setToolTip(tr("unknown: {why}", why=why) if volume_mm3 is None else definition)
 
 

@@ -1,4 +1,4 @@
-"""A person's own tags of the cases: read with the data set, written at each click."""
+"""A reader's tags of the cases: read with the data set, saved at each click."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,9 +17,9 @@ _LANE: Final = "tags"
 
 
 class Tagging(WindowPart):
-    """Keeps the tags of each data set that was listed; `changed` says that they are others now.
+    """Keeps the tags of each opened data set; `changed` is emitted when they change.
 
-    `with_reader` is asked to call back once a reader is known: a tag has somebody who set it.
+    `with_reader` calls back once a reader name is set, since every tag has a reader.
     """
 
     changed = Signal()
@@ -33,16 +33,16 @@ class Tagging(WindowPart):
         self._session.data_set_changed.connect(self.read)
 
     def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
-        """Return the tags of a data set, whoever set them; they are those read last."""
+        """Return the tags of a data set by all readers, as read last."""
         return () if opened is None else self._tags.get(opened.place, ())
 
     def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
-        """Return the tags of a case of a data set, whoever set them."""
+        """Return the tags of a case of a data set by all readers."""
         key = case_key(case_id)
         return tuple(tag for tag in self.all_of(opened) if case_key(tag.case_id) == key)
 
     def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
-        """Add a tag of the present reader to a case of a data set, or remove it."""
+        """Add or remove the current reader's tag of a case of a data set."""
         if opened is None:
             self._notifier.hint(tr("Tags need an open data set: open its folder first."))
             self.changed.emit()
@@ -67,7 +67,7 @@ class Tagging(WindowPart):
 
     def _write_tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
         reader = self._session.reader
-        if reader is None:  # `_with_reader` asked, and nobody was named
+        if reader is None:  # `_with_reader` asked, but no name was entered
             return
         same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
         others = [one.reader for one in same]
@@ -87,11 +87,11 @@ class Tagging(WindowPart):
             self._services.tag_case(workspace, reader, case_id, tag, on)
             return tuple(self._services.read_tags(workspace))
 
-        # a lane of its own for each tag: a second click must not stop the first from being written
+        # each tag has its own job lane, so that a second click does not cancel the first
         lane = f"{_LANE} {opened.place} {case_id} {tag}"
         take = partial(self._take_tags, opened)
         self._jobs.start(
-            lane, tr("Keeping the tag"), work, take, ended=self.changed.emit, shown=False
+            lane, tr("Saving the tag"), work, take, ended=self.changed.emit, shown=False
         )
 
     def _take_tags(self, opened: OpenDataSet, tags: Iterable[CaseTag]) -> None:

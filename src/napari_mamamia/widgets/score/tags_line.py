@@ -1,4 +1,4 @@
-"""A person's own tags of a case as controls: chips on page Score, a menu on a row of the table."""
+"""Controls for a case's tags: chips on page Score, a context menu in the case table."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,13 +18,13 @@ from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, named, row
 
 _LETTERS: Final = 34
-"""What a line of chips holds in a dock of 340 pixels."""
+"""Letters that fit one line of chips in a dock of 340 pixels."""
 _MARGIN: Final = 4
 _HINT: Final = tr("another tag, then Enter")
 
 
 class TagsLine(QWidget):
-    """Chips of the known tags and of those the open case has; a field for any other.
+    """Chips of the predefined tags and of the open case's tags, with a field for other tags.
 
     `tag_wanted` carries a tag and whether to add or remove it.
     """
@@ -39,12 +39,12 @@ class TagsLine(QWidget):
         self._lines.setContentsMargins(0, 0, 0, 0)
         self._lines.setSpacing(4)
         self.other: QLineEdit = named(
-            QLineEdit(), "score_tag_other", tr("Adds a tag in your own words to this case")
+            QLineEdit(), "score_tag_other", tr("Adds a tag in your own words to this case.")
         )
         call_by(self.other, tr("another tag"))
         self.other.setPlaceholderText(_HINT)
         self.other.returnPressed.connect(self._add_other)
-        self.whose = label("score_tags_whose", tip=tr("Who set the tags of this case"))
+        self.whose = label("score_tags_whose", tip=tr("The readers who set the tags of this case."))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(self._lines)
@@ -53,7 +53,7 @@ class TagsLine(QWidget):
         self.show_tags((), "")
 
     def show_tags(self, tags: Sequence[str], whose: str) -> None:
-        """Show the tags of the open case, and in words who set them."""
+        """Show the tags of the open case, and a text on their readers."""
         chip_tags = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
         if chip_tags != list(self._chips):
             self._make_chips(chip_tags)
@@ -76,7 +76,7 @@ class TagsLine(QWidget):
             f"score_tag_{tag.replace(' ', '_')}",
             tr(tag),
             tr(
-                "Adds the tag {tag} to this case, or removes it; it lands in the case table",
+                "Adds the tag {tag} to this case, or removes it. The case table shows it too.",
                 tag=tag,
             ),
             lambda: self.tag_wanted.emit(tag, self._chips[tag].isChecked()),
@@ -114,7 +114,7 @@ def _in_lines(tags: Sequence[str]) -> list[list[str]]:
 def tags_menu(
     parent: QWidget, case_id: str, tags: Sequence[str], want: Callable[[str, bool], object]
 ) -> QMenu:
-    """Return the menu of a row: every known tag and the case's own, checked where it is set."""
+    """Return the context menu of a row: predefined tags and the case's own, checked if set."""
     menu = QMenu(parent)
     menu.setObjectName("results_tags")
     menu.addAction(tr("Tags of {case_id}", case_id=case_id)).setEnabled(False)
@@ -125,7 +125,7 @@ def tags_menu(
         action.setChecked(tag in tags)
         action.triggered.connect(lambda on, tag=tag: want(tag, bool(on)))
     menu.addSeparator()
-    field: QLineEdit = named(QLineEdit(), "results_tag_other", tr("Adds a tag in your own words"))
+    field: QLineEdit = named(QLineEdit(), "results_tag_other", tr("Adds a tag in your own words."))
     field.setPlaceholderText(_HINT)
 
     def add() -> None:

@@ -1,0 +1,32 @@
+"""`mamamia check-computer`: what this computer has, and models whose result is known."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from napari_mamamia.cli.options import OverwriteOption
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+
+
+def check_computer(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Text file for the log.")
+    ] = None,
+    case: Annotated[
+        Path | None, typer.Option("--case", metavar="PATH", help="A case of your own to try.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Check this computer: hardware, extras, isolation, and models whose result is known."""
+    from napari_mamamia.services import check_computer as service
+
+    checked = run(partial(service.check_computer, case))
+    text = service.check_text(checked)
+    print(text, end="")
+    if out is not None:
+        service.save_check(checked, out, overwrite=overwrite)
+        print(f"Log without names and patient data: {out}")
+    if not checked.all_ok:
+        raise typer.Exit(NOT_EVERY_CASE)

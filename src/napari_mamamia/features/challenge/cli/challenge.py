@@ -1,0 +1,272 @@
+"""`mamamia challenge`: a challenge in a folder, from its beginning to a proved leaderboard."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.given import Program
+from napari_mamamia.cli.options import (
+    AsRootOption,
+    BootstrapOption,
+    CasesOption,
+    ColumnsOption,
+    ConsentOption,
+    CudaOnProcessorOption,
+    IsolationOption,
+    OutOption,
+    OverwriteOption,
+    ProfileOption,
+    PythonOption,
+    SeedOption,
+    UnusableOption,
+    WorkersOption,
+    case_list,
+    column_choice,
+    existing_policy,
+    isolation_kind,
+    place_of,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
+from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
+from napari_mamamia.core.choices import IsolationChoice, ProfileName, Task
+
+if TYPE_CHECKING:
+    from napari_mamamia.features.challenge.services.challenge.run import TeamOutcome
+
+app = Program(
+    help="A challenge in a folder, from its frozen list to its proof.", no_args_is_help=True
+)
+
+_GIGABYTE: Final = 10**9
+_ATTEMPTS: Final = Quantity("a number of attempts", 0, 10**6, "", "0 is any number", True)
+_SIZE: Final = Quantity("a size", 0.001, 10**6, "GB", "give GB, such as 20")
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the challenge.")]
+
+
+@app.command("init")
+def init(
+    folder: FolderArgument,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Folder of reference masks.")
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DATASET", help="Data set that programs are run on."),
+    ] = None,
+    clinical: Annotated[
+        Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .ods, .csv).")
+    ] = None,
+    columns: ColumnsOption = None,
+    cases: CasesOption = None,
+    unusable: UnusableOption = None,
+    task: Annotated[Task, typer.Option("--task", help="What teams hand in.")] = Task.SEGMENTATION,
+    name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
+    profile: ProfileOption = ProfileName.CLINICAL,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+    attempts: Annotated[
+        int, typer.Option("--attempts", parser=_ATTEMPTS, help="Attempts of a team (0: any).")
+    ] = 0,
+    express_case: Annotated[
+        list[str] | None,
+        typer.Option("--express-case", metavar="ID", help="Case of the express lane; repeatable."),
+    ] = None,
+    express_limit: Annotated[
+        float,
+        typer.Option(
+            "--express-limit", metavar="SECONDS", parser=SECONDS, help="Time of the express lane."
+        ),
+    ] = 1800.0,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            "--time-limit", metavar="SECONDS", parser=SECONDS, help="Time of a program for a case."
+        ),
+    ] = 300.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
+        ),
+    ] = None,
+    size_limit: Annotated[
+        float,
+        typer.Option("--size-limit", metavar="GB", parser=_SIZE, help="Size of a submission."),
+    ] = 20.0,
+    take_tables: Annotated[
+        bool,
+        typer.Option("--take-tables", help="Let tables of scores count, marked as given."),
+    ] = False,
+    ladder: Annotated[
+        bool,
+        typer.Option("--ladder", help="Show a later attempt only where it is clearly better."),
+    ] = False,
+) -> None:
+    """Begin a challenge: freezes cases, hashes, definitions and limits in challenge.json."""
+    from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
+    from napari_mamamia.features.challenge.services.challenge.begin import (
+        ChallengeSettings,
+        begin_challenge,
+    )
+    from napari_mamamia.scoring.case.profiles import profile_named
+
+    listed = case_list(cases)
+    limits = ChallengeLimits(
+        attempts=attempts,
+        case_seconds=time_limit,
+        express_seconds=express_limit,
+        memory_bytes=int((memory_limit or 0) * _GIGABYTE),
+        submission_bytes=int(size_limit * _GIGABYTE),
+    )
+    settings = ChallengeSettings(
+        name=name,
+        task=task,
+        reference=reference,
+        images=images,
+        clinical=clinical,
+        columns=column_choice(columns),
+        case_ids=listed.case_ids if listed else (),
+        rule=unusable,
+        profile=profile_named(profile),
+        seed=seed,
+        n_resamples=bootstrap,
+        express=tuple(express_case or ()),
+        takes_tables=take_tables,
+        ladder=ladder,
+        limits=limits,
+    )
+    begun = run(partial(begin_challenge, folder, settings))
+    challenge = begun.opened.challenge
+    print(f"challenge   {challenge.name}: {len(challenge.cases)} case(s), task {challenge.task}")
+    print(f"sha256      {begun.opened.sha256}")
+    print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
+    print(f"express     {', '.join(challenge.express)}")
+    for note in begun.notes:
+        print(f"note: {note}")
+    print(f"Put submissions as TEAM/, TEAM.zip or TEAM.csv in {begun.opened.submissions}")
+
+
+@app.command("run")
+def run_teams(
+    folder: FolderArgument,
+    team: Annotated[
+        list[str] | None, typer.Option("--team", metavar="NAME", help="Only this team; repeatable.")
+    ] = None,
+    express: Annotated[
+        bool,
+        typer.Option("--express", help="Only the express lane: no attempt, nothing is scored."),
+    ] = False,
+    workers: WorkersOption = 0,
+    isolation: IsolationOption = IsolationChoice.AUTO,
+    consent: ConsentOption = False,
+    python: PythonOption = None,
+    cuda_on_processor: CudaOnProcessorOption = False,
+    as_root: AsRootOption = False,
+) -> None:
+    """Score what teams handed in to FOLDER/submissions; each attempt stands in the ledger."""
+    from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
+    from napari_mamamia.features.challenge.services.challenge.run import run_challenge
+    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+
+    program = SubmissionSettings(
+        isolation=isolation_kind(isolation),
+        consent=consent,
+        python=python,
+        as_root=as_root,
+        cuda_on_processor=cuda_on_processor,
+    )
+    settings = ProgramSettings(program, place_of(workers, "", None), express)
+    finished = run(partial(run_challenge, folder, tuple(team or ()), settings))
+    for outcome in finished.teams:
+        _print_team(outcome)
+    for problem in finished.problems:
+        print(f"failed: ledger: {problem}", file=sys.stderr)
+    if not finished.all_ok:
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+def _print_team(outcome: "TeamOutcome") -> None:
+    from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
+    from napari_mamamia.features.challenge.services.challenge.board_text import ordinal
+
+    if outcome.outcome is not AttemptOutcome.SCORED:
+        print(f"failed: {outcome.team}: {outcome.reason}", file=sys.stderr)
+    attempt = f", {ordinal(outcome.number)} attempt" if outcome.number else ""
+    kind = f" ({outcome.kind})" if outcome.kind else ""
+    reason = f": {outcome.reason}" if outcome.reason and outcome.number else ""
+    print(f"{outcome.team}{kind}{attempt}: {outcome.outcome.value}{reason}")
+    for note in outcome.notes:
+        print(f"    note: {note}")
+    if outcome.breaches:
+        rows = [(breach.case_id, breach.reason) for breach in outcome.breaches]
+        print_table(f"{outcome.team}: what was wrong", ("case", "problem"), rows, is_folded=True)
+
+
+@app.command("rank")
+def rank(
+    folder: FolderArgument,
+    out: OutOption,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and files for programs."""
+    from napari_mamamia.features.challenge.services.challenge.board_pages import answer_board
+    from napari_mamamia.features.challenge.services.challenge.board_text import describe_row
+    from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
+
+    existing = existing_policy(False, overwrite)
+    ranking = run(partial(rank_challenge, folder, out, existing=existing))
+    board = ranking.board
+    mentioned = set()
+    for one in board.boards:
+        heads = ("rank", "team", "n", "score", "performance", "fairness")
+        numbers = [
+            (
+                "–" if row.rank is None else str(row.rank),
+                row.team,
+                f"{row.n}, {row.n_unusable} unusable" if row.n_unusable else str(row.n),
+                *(
+                    "–" if value is None else f"{value:.4f}"
+                    for value in (row.score, row.performance, row.fairness)
+                ),
+            )
+            for row in one.rows
+        ]
+        title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
+        print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
+        for row in one.rows:
+            # A team refused altogether is told of once.
+            if row.rank is not None or (row.team, row.reason) not in mentioned:
+                print(describe_row(row))
+            mentioned.add((row.team, row.reason))
+    for note in board.notes:
+        print(f"note: {note}")
+    for answer in answer_board(ranking):
+        print(f"{answer.question}: {' '.join(answer.sentences)}")
+    print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
+    print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
+    print(f"For programs: {out / 'leaderboard.json'}")
+
+
+@app.command("verify")
+def verify_all(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A challenge, or a leaderboard made of one.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Compare hashes alone; compute no score again.")
+    ] = False,
+) -> None:
+    """Prove a challenge from its inputs; exit code 3 and what differs, if anything does."""
+    from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+
+    differences = run(partial(verify_challenge, folder, is_quick=quick))
+    for difference in differences:
+        print(f"differs: {difference.where}: {difference.text}")
+    if differences:
+        raise typer.Exit(NOT_EVERY_CASE)
+    what = "hashes and ledger" if quick else "hashes, ledger and every score"
+    print(f"proved: {what} of {folder} are as they were")

@@ -1,0 +1,112 @@
+"""`mamamia site`: evaluate where the data are, and merge what sites gave away."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from napari_mamamia.cli.given import Program
+from napari_mamamia.cli.options import (
+    ClinicalOption,
+    ColumnsOption,
+    OutOption,
+    OverwriteOption,
+    ProfileOption,
+    column_choice,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run, shown
+from napari_mamamia.core.choices import ProfileName, SiteShare
+
+app = Program(help="Sites that evaluate at home and give numbers away.", no_args_is_help=True)
+
+
+@app.command("evaluate")
+def evaluate(
+    reference: Annotated[Path, typer.Option("--reference", help="Folder of reference masks.")],
+    prediction: Annotated[
+        list[str],
+        typer.Option("--prediction", metavar="[NAME=]DIR", help="Masks of a model; repeatable."),
+    ],
+    site: Annotated[str, typer.Option("--site", metavar="NAME", help="Name of the site.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file that may leave.")],
+    share: Annotated[
+        SiteShare, typer.Option("--share", help="Metrics of each case under a code, or aggregates.")
+    ] = SiteShare.CASES,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="The site's key; made if missing; it stays."),
+    ] = None,
+    digest: Annotated[
+        list[str] | None,
+        typer.Option("--digest", metavar="NAME=SHA256", help="Of a model; repeatable."),
+    ] = None,
+    clinical: ClinicalOption = None,
+    columns: ColumnsOption = None,
+    profile: ProfileOption = ProfileName.CLINICAL,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Score models on a site's own cases; writes one JSON file of numbers, without ids."""
+    from napari_mamamia.features.challenge.services.challenge.site import (
+        SiteSettings,
+        evaluate_site,
+        read_digests,
+    )
+    from napari_mamamia.scoring.case.profiles import profile_named
+    from napari_mamamia.services.score.models import prediction_folder
+    from napari_mamamia.services.score.settings import ScoreSettings
+
+    settings = ScoreSettings(
+        profile_named(profile), clinical, n_resamples=0, columns=column_choice(columns)
+    )
+    site_settings = SiteSettings(site, share, key, read_digests(digest or ()))
+    models = [prediction_folder(text) for text in prediction]
+    job = partial(
+        evaluate_site, reference, models, out, site_settings, settings, overwrite=overwrite
+    )
+    evaluation = run(job)
+    written = evaluation.file
+    print(f"site        {written.site}: {written.n_cases} case(s), {written.share}")
+    for model in written.models:
+        print(f"model       {model.name} {model.digest[:12]}…, {model.n_unusable} unusable")
+    for text in written.withheld:
+        print(f"withheld    {text}")
+    print(f"May leave the site: {out}")
+    for model in written.models:
+        if model.n_unusable:
+            text = f"{model.n_unusable} case(s) without a usable mask count as the worst"
+            print(f"failed: {model.name}: {text}", file=sys.stderr)
+    for case in evaluation.left_out:
+        print(f"failed: {case.case_id}: left out: {case.reason}", file=sys.stderr)
+    if evaluation.left_out or any(model.n_unusable for model in written.models):
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+@app.command("merge")
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of sites.")],
+    out: OutOption,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Merge files of sites: OUT/sites.json, OUT/site_heat_map.csv; unequal ones are refused."""
+    from napari_mamamia.features.challenge.services.challenge.merge_sites import merge_sites
+
+    existing = existing_policy(False, overwrite)
+    merged = run(partial(merge_sites, files, out, existing=existing))
+    cells = [
+        (str(row[0]), str(row[1]), *(shown(float(cell), 3) for cell in row[2:]))
+        for row in merged.heat_map
+    ]
+    print_table("Means by site (–: not run)", merged.heads, cells, to_the_right=merged.heads[1:])
+    for model in merged.models:
+        pooled = model.pooled
+        print(
+            f"{model.name} {model.metric}: {shown(pooled.mean, 3)} ({shown(pooled.low, 3)} to "
+            f"{shown(pooled.high, 3)}, random effects, {pooled.k} sites), worst {model.worst_site}"
+        )
+    for one in merged.ranking:
+        print(f"rank {one.rank:.0f}  {one.name}, mean rank over sites {one.mean_rank:.3f}")
+    for note in merged.notes:
+        print(f"note: {note}")

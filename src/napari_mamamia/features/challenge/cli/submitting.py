@@ -1,0 +1,153 @@
+"""`mamamia run-submission`: a challenge submission is run in isolation."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    AsRootOption,
+    CaseOption,
+    ColumnsOption,
+    ConsentOption,
+    CudaOnProcessorOption,
+    DataSetArgument,
+    IsolationOption,
+    LayoutOption,
+    OutOption,
+    OverwriteOption,
+    PythonOption,
+    ResumeOption,
+    existing_policy,
+    isolation_kind,
+)
+from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
+from napari_mamamia.core.choices import IsolationChoice, Task
+
+if TYPE_CHECKING:
+    from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSummary,
+    )
+    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+
+
+_GIGABYTE = 10**9
+
+
+_CASES: Final = Quantity("a number of cases", 0, 100_000, "", "give 3, or 0 for none first", True)
+
+
+def run_submission(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Submission: a folder with model.py.")
+    ],
+    data_set: DataSetArgument,
+    out: OutOption,
+    express: Annotated[
+        int,
+        typer.Option("--express", parser=_CASES, help="Cases to run first; one failure stops."),
+    ] = 3,
+    express_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--express-limit", metavar="SECONDS", parser=SECONDS, help="Time for each of those."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time for a case."),
+    ] = 300.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
+        ),
+    ] = None,
+    task: Annotated[Task, typer.Option("--task", help="What is asked for.")] = Task.BOTH,
+    case: CaseOption = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="All cases in one process, as the challenge.")
+    ] = False,
+    isolation: IsolationOption = IsolationChoice.AUTO,
+    consent: ConsentOption = False,
+    python: PythonOption = None,
+    image: Annotated[
+        str | None, typer.Option("--image", help="Container image, for docker and podman.")
+    ] = None,
+    cuda_on_processor: CudaOnProcessorOption = False,
+    as_root: AsRootOption = False,
+    resume: ResumeOption = False,
+    columns: ColumnsOption = None,
+    layout: LayoutOption = "",
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
+    from napari_mamamia.features.challenge.services.submission import run_submission as service
+    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.segmentation.sandbox.isolation import CHALLENGE_IMAGE
+
+    settings = SubmissionSettings(
+        task=task,
+        express=express,
+        express_seconds=express_limit,
+        limits=_make_limits(time_limit, memory_limit),
+        together=together,
+        isolation=isolation_kind(isolation),
+        consent=consent,
+        image=image or CHALLENGE_IMAGE,
+        python=python,
+        as_root=as_root,
+        cuda_on_processor=cuda_on_processor,
+    )
+    existing = existing_policy(resume, overwrite)
+    opened = open_at(data_set, columns, layout)
+    job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
+    _print_submission(run(job), out, settings)
+
+
+def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
+    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+
+    try:
+        # 0 would be taken for the default, and less is refused.
+        return RunLimits(seconds, 0 if gigabytes is None else int(gigabytes * _GIGABYTE) or -1)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _print_submission(done: "SubmissionSummary", out: Path, settings: "SubmissionSettings") -> None:
+    from napari_mamamia.segmentation.sandbox.external import printable
+
+    submission = done.submission
+    size = f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB"
+    print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
+    print(f"licence     {submission.licence_line}\nisolation   {done.isolation.text}")
+    if submission.programs:
+        names = printable(", ".join(submission.programs[:5]))
+        print(f"programs    {len(submission.programs)} file(s) may run programs: {names}")
+    _print_cases(done)
+    for note in done.notes:
+        print(f"note: {note}")
+    if done.skipped:
+        print(f"{len(done.skipped)} case(s) were there already")
+    if settings.task.wants_masks:
+        print(f"{len(done.saved)} mask(s) checked and saved in {out / 'pred_segmentations'}")
+    if settings.task.wants_responses:
+        print(f"{len(done.responses)} response(s) checked and saved in {out / 'predictions.csv'}")
+    if done.stopped:
+        print(done.stopped)
+    finish(done.failures)
+
+
+def _print_cases(done: "SubmissionSummary") -> None:
+    responses = {response.case_id: response for response in done.responses}
+    for saved in done.saved:
+        answer = responses.get(saved.case_id)
+        pcr = f"  pcr {answer.pcr} ({answer.score:.3f})" if answer else ""
+        print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s{pcr}")
+        for note in saved.notes:
+            print(f"    {note}")

@@ -1,0 +1,386 @@
+"""What a team handed in: listed, hashed, and sealed as a copy that nobody changes.
+
+It is foreign: a folder, a zip, or one table. Links are not followed (one may lead to the
+references), a zip's names never lead out, and what it unpacks to is counted as it comes.
+"""
+
+import hashlib
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader, FileIO
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO, Final
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.names import name_some, readable_name
+from napari_mamamia.core.program.system import open_own
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits, FrozenFile
+from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.folders import list_names, natural_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.zip_files import find_surplus, open_zip
+from napari_mamamia.io.volumes.formats import MASK_SUFFIXES
+from napari_mamamia.io.workspace.workspace import file_name
+
+_BLOCK: Final = 1 << 20
+_ZIP: Final = ".zip"
+_TABLES: Final = (".csv", ".xlsx", ".ods")
+_MASK_ENDS: Final = (*MASK_SUFFIXES, ".raw", ".zraw", ".img")
+_NOISE: Final = frozenset({"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini"})
+_DEEPEST: Final = 20
+_ENCRYPTED: Final = 1
+_MOST_RATIO: Final = 100
+_FREE_BYTES: Final = 16 << 20
+_MASK_RATIO: Final = 200
+_FREE_MASK_BYTES: Final = 2 << 30
+"""Our own limits: tables and programs shrink 5 to 30 times; an unpacked mask of zeros 1000 times,
+and nothing of it is in memory before its header was compared with its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """A team's submission as it lies in the folder: a folder, a zip or a table."""
+
+    team: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFiles:
+    """What was copied: its files in order of name, their digest, and what was left out and why."""
+
+    files: tuple[FrozenFile, ...]
+    sha256: str
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TeamList:
+    """The teams of a folder by name, and why others cannot take part."""
+
+    teams: tuple[HandedIn, ...]
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+@reads("the folder of submissions", "check the path and that you may read it")
+def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
+    """Return what teams handed in: ``TEAM/``, ``TEAM.zip`` or ``TEAM.csv`` (.xlsx, .ods).
+
+    Two entries whose names mean one team (letter case and the form of accents do not count, nor
+    the suffix) are both left out with that reason.
+
+    Parameters
+    ----------
+    names
+        Only these teams; () for all.
+
+    Raises
+    ------
+    CaseError
+        If a team of `names` cannot name a folder, or is not there.
+    """
+    asked = {case_key(file_name(name, "the name of a team")) for name in names}
+    by_key: dict[str, list[HandedIn]] = {}
+    problems: list[tuple[str, str]] = []
+    for path in _list_entries(folder):
+        stem = path.name if path.is_dir() and not path.is_symlink() else path.stem
+        key = case_key(readable_name(stem))
+        if asked and key not in asked:
+            continue
+        try:
+            by_key.setdefault(key, []).append(_name_team(stem, path))
+        except CaseError as error:
+            problems.append((readable_name(stem), str(error)))
+    teams = []
+    for same in by_key.values():
+        if len(same) == 1:
+            teams.append(same[0])
+            continue
+        both = " and ".join(name_some([one.path.name for one in same]).rsplit(", ", 1))
+        text = f"expected one submission of a team, found {both}: keep or rename one"
+        problems += dict.fromkeys((one.team, text) for one in same)
+    there = {case_key(team.team) for team in teams} | {case_key(name) for name, _ in problems}
+    missing = [name for name in names if case_key(file_name(name)) not in there]
+    if missing:
+        raise CaseError(
+            f"expected a submission of {name_some(missing)} in {folder}, found none: put TEAM/, "
+            "TEAM.zip or TEAM.csv there"
+        )
+    return TeamList(tuple(teams), tuple(problems))
+
+
+def _list_entries(folder: Path) -> list[Path]:
+    names = sorted(list_names(folder), key=natural_key) if folder.is_dir() else []
+    paths = [folder / name for name in names if name not in _NOISE]
+    return [
+        path
+        for path in paths
+        if path.is_dir() or path.is_symlink() or path.suffix.lower() in (_ZIP, *_TABLES)
+    ]
+
+
+def _name_team(stem: str, path: Path) -> HandedIn:
+    team = file_name(stem, "the name of a team")
+    if path.is_symlink():
+        raise CaseError(f"{path.name} is a link: put the submission itself there")
+    return HandedIn(team, path)
+
+
+@reads("a submission", "ask the team for a clean copy")
+def digest_of(path: Path, limits: ChallengeLimits) -> str:
+    """Return what tells whether a submission is another than before: one SHA-256.
+
+    Of a zip or a table it is the file's, of a folder that of its list of names and sums.
+
+    Raises
+    ------
+    FormatError
+        If a file cannot be read, or it is over a limit.
+    """
+    if path.is_dir():
+        return _sum_files(_list_folder(path, limits)[0], path)
+    with _open_handed(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@reads("a submission", "ask the team for a clean copy")
+def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> SealedFiles:
+    """Copy what was handed in to the new folder `target`; a zip is unpacked.
+
+    Raises
+    ------
+    FormatError
+        If a file cannot be read, it is over a limit, or a zip holds a name that leads out, a link,
+        a name twice or a coded file.
+    """
+    target.mkdir(parents=True)
+    budget = _Budget(path, limits)
+    if path.is_dir():
+        names, left_out = _list_folder(path, limits)
+        for number, name in enumerate(names):
+            report_progress(number, len(names), f"Copying {name}")
+            with _open_handed(path / name) as source:
+                budget.copy(source, target / name, name)
+    elif path.suffix.lower() == _ZIP:
+        left_out = _unpack_zip(path, target, budget)
+    else:
+        left_out = ()
+        with _open_handed(path) as source:
+            budget.copy(source, target / path.name, path.name)
+    digest = budget.digest if path.is_dir() else digest_of(path, limits)
+    return SealedFiles(tuple(budget.files), digest, left_out)
+
+
+def find_tables(folder: Path) -> tuple[Path, ...]:
+    """Return the tables directly in a folder, in order of name."""
+    paths = (folder / name for name in sorted(list_names(folder)))
+    return tuple(path for path in paths if path.suffix.lower() in _TABLES and path.is_file())
+
+
+def has_tables(folder: Path) -> bool:
+    """Whether a table lies anywhere below a folder."""
+    return any(path.suffix.lower() in _TABLES for path in folder.rglob("*"))
+
+
+def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
+    """Return where the content lies: the folder itself, or the only one below that holds any.
+
+    A subfolder of `names` is gone into at once.
+    """
+    for _ in range(_DEEPEST):
+        entries = [name for name in list_names(folder) if name not in _NOISE]
+        named = [name for name in entries if name in names and (folder / name).is_dir()]
+        if not named and len(entries) == 1 and (folder / entries[0]).is_dir():
+            named = entries
+        if not named:
+            break
+        folder = folder / named[0]
+    return folder
+
+
+def find_handed_masks(
+    folder: Path, case_ids: tuple[str, ...]
+) -> tuple[MaskListing, tuple[str, ...]]:
+    """Return the masks of the given cases, and the names of masks that are of none of them."""
+    listing = list_masks(folder, case_ids)
+    known = {case_key(case_id) for case_id in case_ids}
+    unknown = [
+        path.relative_to(folder).as_posix()
+        for case_id, path in listing.masks.items()
+        if case_key(case_id) not in known
+    ]
+    return listing, tuple(unknown)
+
+
+class _Budget:
+    """Copies files and counts what they take."""
+
+    def __init__(self, path: Path, limits: ChallengeLimits) -> None:
+        self._path, self._left = path, limits.submission_bytes
+        self.limits = limits
+        self.files: list[FrozenFile] = []
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the list of names and sums."""
+        return _sum_lines((file.name, file.sha256) for file in self.files)
+
+    def copy(self, source: IO[bytes], target: Path, name: str) -> None:
+        """Copy one file, new, and note its sum."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        handle = open_own(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(handle, "wb") as sink:
+            while block := source.read(_BLOCK):
+                report_progress(0, 1, f"Copying {target.name}")
+                self._left -= len(block)
+                if self._left < 0:
+                    raise _over_limit(self._path, self.limits)
+                digest.update(block)
+                sink.write(block)
+        self.files.append(FrozenFile(name, digest.hexdigest()))
+
+
+def _open_handed(path: Path) -> BufferedReader:
+    """Open a plain file of this very name: a link that came meanwhile is not followed."""
+    handle = open_own(path, os.O_RDONLY)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FormatError(f"expected a plain file at {path}, but it is none: hand in a copy of it")
+    return BufferedReader(FileIO(handle))
+
+
+def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tuple[str, ...]]:
+    """Return the names of plain files below a folder in order, and what is left out and why."""
+    names: list[str] = []
+    left_out: list[str] = []
+    n_bytes = 0
+    for where, folders, files in os.walk(folder, onerror=_raise_error):
+        here = Path(where)
+        depth = len(here.relative_to(folder).parts)
+        inner = sorted(name for name in folders if not _is_noise(name))
+        links = [name for name in inner if (here / name).is_symlink()]
+        folders[:] = [name for name in inner if name not in links] if depth < _DEEPEST else []
+        for name in sorted([*links, *(name for name in files if not _is_noise(name))]):
+            path = here / name
+            shown = readable_name(path.relative_to(folder).as_posix())
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                left_out.append(f"{shown} is a link or no plain file")
+            elif name != readable_name(name):
+                left_out.append(f"{shown} has a name that is no UTF-8")
+            else:
+                names.append(shown)
+                n_bytes += status.st_size
+        if len(names) > limits.submission_files or n_bytes > limits.submission_bytes:
+            raise _over_limit(folder, limits)
+    return sorted(names), tuple(left_out)
+
+
+def _raise_error(error: OSError) -> None:
+    raise error
+
+
+def _is_noise(name: str) -> bool:
+    return name.startswith(".") or name in _NOISE
+
+
+def _over_limit(path: Path, limits: ChallengeLimits) -> FormatError:
+    return FormatError(
+        f"expected at most {limits.submission_files:,} files of "
+        f"{limits.submission_bytes / 10**9:g} GB in {path.name}, got more: hand in what is needed "
+        "alone"
+    )
+
+
+def _sum_files(names: list[str], folder: Path) -> str:
+    sums = []
+    for number, name in enumerate(names):
+        report_progress(number, len(names), f"Checksum of {name}")
+        with _open_handed(folder / name) as stream:
+            sums.append((name, hashlib.file_digest(stream, "sha256").hexdigest()))
+    return _sum_lines(iter(sums))
+
+
+def _sum_lines(sums: Iterator[tuple[str, str]]) -> str:
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sums)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _unpack_zip(path: Path, target: Path, budget: _Budget) -> tuple[str, ...]:
+    with _open_members(path) as (archive, members):
+        _check_members(path, members, budget.limits)
+        left_out = []
+        for number, member in enumerate(sorted(members, key=lambda member: member.filename)):
+            if any(_is_noise(part) for part in PurePosixPath(member.filename).parts):
+                left_out.append(f"{member.filename} is no part of a submission")
+                continue
+            report_progress(number, len(members), f"Unpacking {member.filename}")
+            with archive.open(member) as source:
+                budget.copy(source, target / member.filename, member.filename)
+    return tuple(left_out)
+
+
+@contextmanager
+def _open_members(path: Path) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+    with open_zip(path) as archive:
+        yield archive, [member for member in archive.infolist() if not member.is_dir()]
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo], limits: ChallengeLimits) -> None:
+    seen: set[str] = set()
+    for member in members:
+        key = case_key(member.filename)
+        objection = _find_objection(member) or ("appears twice" if key in seen else "")
+        if objection:
+            raise FormatError(
+                f"expected plain files below one folder in {path.name}, but "
+                f"{readable_name(member.filename)!r} {objection}: it was not unpacked; ask the "
+                "team for a clean zip"
+            )
+        seen.add(key)
+    n_bytes = sum(member.file_size for member in members)
+    if len(members) > limits.submission_files or n_bytes > limits.submission_bytes:
+        raise _over_limit(path, limits)
+    masks = [member for member in members if member.filename.lower().endswith(_MASK_ENDS)]
+    others = [member for member in members if not member.filename.lower().endswith(_MASK_ENDS)]
+    for some, ratio, free, what in (
+        (others, _MOST_RATIO, _FREE_BYTES, "the tables and programs"),
+        (masks, _MASK_RATIO, _FREE_MASK_BYTES, "the masks"),
+    ):
+        if find_surplus(some, ratio) > free:
+            largest = max(some, key=lambda member: member.file_size)
+            raise FormatError(
+                f"expected files that shrink at most {ratio} times in {path.name}, but {what} "
+                f"would unpack to {sum(one.file_size for one in some) / 10**6:,.0f} MB from "
+                f"{sum(one.compress_size for one in some) / 10**6:,.1f} MB (the largest is "
+                f"{largest.filename!r}): it was not unpacked; ask the team for a zip without it, "
+                "or for a folder"
+            )
+
+
+def _find_objection(member: zipfile.ZipInfo) -> str:
+    name = member.filename
+    windows = PureWindowsPath(name)
+    parts = name.split("/")
+    checks: tuple[tuple[Callable[[], bool], str], ...] = (
+        (
+            lambda: name.startswith("/") or bool(windows.drive or windows.root) or "\\" in name,
+            "names an absolute place",
+        ),
+        (lambda: any(not part.strip(" .") for part in parts), "leaves the folder"),
+        (lambda: len(parts) > _DEEPEST, "lies too deep"),
+        (lambda: any(len(part.encode()) > 255 for part in parts), "has too long a name"),
+        (
+            lambda: stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG),
+            "is a link or a device",
+        ),
+        (lambda: bool(member.flag_bits & _ENCRYPTED), "is coded with a password"),
+    )
+    return next((text for holds, text in checks if holds()), "")

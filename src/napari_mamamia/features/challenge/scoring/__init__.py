@@ -1,0 +1,1 @@
+"""Rankings over sites, federated training, and the pages of a leaderboard."""

@@ -1,0 +1,359 @@
+"""The page of one team of a leaderboard: its place, its neighbours, its groups and its cases."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan, nan
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
+from napari_mamamia.features.challenge.scoring.team_groups import tabulate_groups
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
+from napari_mamamia.scoring.report.certainty import show_interval
+from napari_mamamia.scoring.report.page import Page, PageSection
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Answer,
+    Column,
+    ReportTable,
+    Row,
+    Way,
+    number,
+    p_text,
+)
+
+TEAM_FOLDER: Final = "teams"
+LEADERBOARD_PAGE: Final = "leaderboard.html"
+
+_LETTERS: Final = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d"}
+)
+_LONGEST_NAME: Final = 60
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
+_OPEN_CASES: Final = 40
+"""Cases that lie open, the worst; the others are folded below."""
+_MOST_CASES: Final = 1000
+_CASES_OF_SEVERAL: Final = 20
+_MOST_TABLES: Final = 12
+
+_FOR_WHOM: Final = (
+    "This page names cases and their values: it is for the organiser. Whoever sees it of a locked "
+    "test set learns of that set."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeamDetails:
+    """What a team's page tells beside its ranks.
+
+    `answers` and `facts` stand first. `notes` say by case how a value came to be that the team did
+    not give; `parts` are further columns of the cases, a heading and values by case. `sections`
+    come last.
+    """
+
+    answers: tuple[Answer, ...] = ()
+    facts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    parts: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    sections: tuple[PageSection, ...] = ()
+
+
+def name_pages(names: Sequence[str]) -> dict[str, str]:
+    """Return a file name of each team's page that every system, archive and server can hold.
+
+    Plain letters, digits, dot, dash and underline alone, at most 60 of them; names that would be
+    one file where letter case does not count are numbered in the order given.
+
+    Examples
+    --------
+    >>> list(name_pages(["gämma", "Gamma", "../../x", "con", "腫瘍"]).values())
+    ['gamma.html', 'Gamma-2.html', 'x.html', 'team-con.html', 'team.html']
+    """
+    taken: set[str] = set()
+    pages: dict[str, str] = {}
+    for name in names:
+        parted = unicodedata.normalize("NFKD", name.translate(_LETTERS))
+        plain = parted.encode("ascii", "ignore").decode()
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip(".-_")[:_LONGEST_NAME].rstrip(".-_")
+        if not stem or _RESERVED.fullmatch(stem.partition(".")[0]):
+            stem = f"team-{stem}" if stem else "team"
+        count, free = 1, stem
+        while free.casefold() in taken:
+            count += 1
+            free = f"{stem}-{count}"
+        taken.add(free.casefold())
+        pages[name] = f"{free}.html"
+    return pages
+
+
+def link_pages(names: Sequence[str]) -> dict[str, str]:
+    """Return the links from the leaderboard to the teams' pages, by team."""
+    return {name: f"{TEAM_FOLDER}/{page}" for name, page in name_pages(names).items()}
+
+
+def team_page(
+    content: LeaderboardContent | None,
+    name: str,
+    details: TeamDetails,
+    links: Mapping[str, str],
+    title: str = "",
+) -> Page:
+    """Return the page of a team.
+
+    `links` lead from the leaderboard to all teams' pages, in the order of the board; `content` is
+    None, or lacks the team, where it has no ranks.
+    """
+    answers, sections = list(details.answers), []
+    if content is not None and name in content.ranking.tables[0].table.algorithms:
+        place = _Place.of(content, name)
+        answers += place.answers()
+        sections += list(_describe_place(place, details, _beside(links)))
+    page = Page(
+        f"{name}: {title or (content.title if content else 'leaderboard')}",
+        (*details.facts, _FOR_WHOM),
+        (*sections, *details.sections),
+        details.warnings,
+        footer="Numbers are rounded for reading; the files beside the leaderboard have the ranks "
+        "in full.",
+        summary=tuple(answers),
+        ways=_list_ways(name, links),
+    )
+    return page
+
+
+def _beside(links: Mapping[str, str]) -> dict[str, str]:
+    """Return links from a team's page to the others."""
+    return {name: target.rpartition("/")[2] for name, target in links.items()}
+
+
+def _list_ways(name: str, links: Mapping[str, str]) -> tuple[Way, ...]:
+    order, beside = list(links), _beside(links)
+    ways = [Way("← Leaderboard", f"../{LEADERBOARD_PAGE}")]
+    index = order.index(name)
+    if index:
+        ways.append(Way(f"Before: {order[index - 1]}", beside[order[index - 1]]))
+    if index + 1 < len(order):
+        ways.append(Way(f"After: {order[index + 1]}", beside[order[index + 1]]))
+    return tuple(ways)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """A team among the others: `at` is its place in the tables, `methods` what leads the board."""
+
+    content: LeaderboardContent
+    name: str
+    at: int
+    methods: tuple[MethodRanking, ...]
+
+    @classmethod
+    def of(cls, content: LeaderboardContent, name: str) -> "_Place":
+        """Find a team in a ranking."""
+        first = content.ranking.tables[0]
+        return cls(
+            content,
+            name,
+            first.table.algorithms.index(name),
+            content.overall or first.methods,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All teams, as the tables have them."""
+        return self.content.ranking.tables[0].table.algorithms
+
+    @property
+    def lead(self) -> MethodRanking:
+        """The method that the board is in order of."""
+        return self.methods[0]
+
+    @property
+    def filled(self) -> int:
+        """How many values a rule gave."""
+        if self.content.overall_filled is not None:
+            return int(self.content.overall_filled[self.at])
+        return int(self.content.ranking.tables[0].filled[self.at])
+
+    def neighbours(self) -> list[int]:
+        """Return who stands next before and next after it, and the leader."""
+        order = np.argsort(self.lead.ranks, kind="stable").tolist()
+        place = order.index(self.at)
+        near = [order[one] for one in (0, place - 1, place + 1) if 0 <= one < len(order)]
+        return [one for one in dict.fromkeys(near) if one != self.at]
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield place and certainty in words."""
+        lead, at, n = self.lead, self.at, len(self.names)
+        shares = int((lead.ranks == lead.ranks[at]).sum()) - 1
+        tied = f", shared with {shares} other{'s' if shares > 1 else ''}" if shares else ""
+        place = f"Rank {lead.ranks[at]:g} of {n} by {lead.method.value}{tied}"
+        yield Answer("Place", (f"{place}; score {number(lead.scores[at], 4)}.",))
+        stable, n_draws = lead.stability, self.content.ranking.n_draws
+        if stable is not None:
+            low, _, high = show_interval(stable, at, "|").partition("|")
+            ends = low if low == high else f"{low} to {high}"
+            sure = (
+                f"In 95 % of {n_draws:,} resamples of the cases its rank is {ends}; it is first in "
+                f"{100 * stable.first[at]:.0f} %."
+            )
+            yield Answer("How sure", (sure,))
+        others = [method for method in self.methods[1:] if method.ranks[at] != lead.ranks[at]]
+        if others:
+            texts = ", ".join(f"{other.ranks[at]:g} by {other.method.value}" for other in others)
+            yield Answer("Other methods", (f"Rank {texts}.",))
+
+
+def _describe_place(
+    place: _Place, details: TeamDetails, beside: Mapping[str, str]
+) -> Iterator[PageSection]:
+    ranked = place.content.ranking.tables
+    tables = [_tabulate_methods(place, len(details.notes))]
+    if len(ranked) > 1:
+        tables.append(_tabulate_tables(place))
+    yield PageSection("Ranks", tuple(tables))
+    if len(place.names) > 1:
+        yield PageSection("Neighbours", (_tabulate_neighbours(place, beside),))
+    groups = tabulate_groups(ranked[0], place.at, place.content.groupings)
+    if groups:
+        yield PageSection("Groups", groups)
+    if len(ranked) == 1:
+        rows, title = _list_cases(ranked[0], place.at, details), f"Cases{ranked[0].table.phrase}"
+        open_rows, more = rows[:_OPEN_CASES], rows[_OPEN_CASES:]
+        first = _tabulate_cases(ranked[0], open_rows, details)
+        folded: tuple[ReportTable, ...] = ()
+        if more:
+            further = replace(first, title=f"The next {len(more):,} cases", rows=more, notes=())
+            folded = (further,)
+        yield PageSection(title, (first,), folded=folded)
+        return
+    worst = []
+    for one in ranked[:_MOST_TABLES]:
+        rows = _list_cases(one, place.at, details)
+        worst.append(_tabulate_cases(one, rows[:_CASES_OF_SEVERAL], details))
+    yield PageSection("Cases", tuple(worst))
+
+
+def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
+    """Return the ranks by each method; `n_noted` of the filled values have a note of their own."""
+    at, rows = place.at, []
+    for method in place.methods:
+        stable = method.stability
+        sure = (UNKNOWN, UNKNOWN)
+        if stable is not None:
+            sure = (show_interval(stable, at), f"{100 * stable.first[at]:.0f}")
+        score = number(method.scores[at], 4)
+        rows.append(Row((method.method.value, f"{method.ranks[at]:g}", *sure, score)))
+    heads = ("Rank", "Rank, 95 %", "First, %", "Score")
+    columns = (Column("Method", is_number=False), *(Column(text) for text in heads))
+    rule, n_filled = place.content.ranking.settings.missing, max(place.filled, n_noted)
+    before = int(sum(table.table.stand_ins[:, at].sum() for table in place.content.ranking.tables))
+    counted = f", counted as {rule.text}" if rule is not None and n_filled > before else ""
+    filled = f" {n_filled:,} of its values were filled in{counted}." if n_filled else ""
+    notes = (
+        f"{len(place.names)} teams.{filled} Rank, 95 %: where it falls in 95 % of the resamples.",
+    )
+    return ReportTable("By each method", columns, tuple(rows), notes)
+
+
+def _tabulate_tables(place: _Place) -> ReportTable:
+    rows, at = [], place.at
+    for table in place.content.ranking.tables:
+        lead = table.methods[0]
+        stable = lead.stability
+        sure = UNKNOWN if stable is None else show_interval(stable, at)
+        cells = (table.table.name, f"{len(table.cases):,}", f"{table.filled[at]:,}")
+        rows.append(Row((*cells, f"{lead.ranks[at]:g}", sure, number(lead.scores[at], 4))))
+    heads = ("Cases", "Filled", "Rank", "Rank, 95 %", "Score")
+    columns = (Column("Table", is_number=False), *(Column(text) for text in heads))
+    method = place.content.ranking.tables[0].methods[0].method.value
+    return ReportTable(f"By {method} in each table", columns, tuple(rows))
+
+
+def _tabulate_neighbours(place: _Place, beside: Mapping[str, str]) -> ReportTable:
+    ranked, stable = place.content.ranking.tables, place.lead.stability
+    is_single = len(ranked) == 1
+    rows = []
+    for other in place.neighbours():
+        wins = nan if stable is None else 100 * float(stable.wins[place.at, other])
+        cells = [place.names[other], f"{place.lead.ranks[other]:g}", number(wins, 0)]
+        cells += (
+            _compare_cases(ranked[0], place.at, other)
+            if is_single
+            else _compare_tables(ranked, place.at, other)
+        )
+        rows.append(Row(tuple(cells), link=beside.get(place.names[other], "")))
+    heads = ["Its rank", "Ahead of it, % of resamples"]
+    notes = ["Ahead of it: share of resamples in which this team has the better rank."]
+    if is_single:
+        heads += ["Mean difference", "Better in", "Equal in", "Worse in", "p, better", "p, worse"]
+        notes.append(
+            "Mean difference: this team's values less its, case by case. p: one-sided Wilcoxon, "
+            "corrected by Holm over all ordered pairs of teams."
+        )
+    else:
+        heads += ["Better rank in", "Equal in", "Worse in"]
+        notes.append("Better, equal, worse in: tables.")
+    columns = (Column("Team", is_number=False), *(Column(text) for text in heads))
+    return ReportTable("The leader, the one before and the one after", columns, tuple(rows),
+                       (" ".join(notes),))  # fmt: skip
+
+
+def _compare_cases(one: TableRanking, at: int, other: int) -> list[str]:
+    values = one.values
+    apart = values[:, at] - values[:, other]
+    ranks = one.case_ranks
+    better = int((ranks[:, at] < ranks[:, other]).sum())
+    worse = int((ranks[:, at] > ranks[:, other]).sum())
+    mean = float(apart.mean()) if not np.isnan(apart).any() else nan
+    return [
+        number(mean, 4),
+        f"{better:,}",
+        f"{len(apart) - better - worse:,}",
+        f"{worse:,}",
+        p_text(float(one.significance[at, other])),
+        p_text(float(one.significance[other, at])),
+    ]
+
+
+def _compare_tables(ranked: Sequence[TableRanking], at: int, other: int) -> list[str]:
+    apart = np.array([one.methods[0].ranks[at] - one.methods[0].ranks[other] for one in ranked])
+    return [
+        f"{int(count):,}" for count in ((apart < 0).sum(), (apart == 0).sum(), (apart > 0).sum())
+    ]
+
+
+def _list_cases(one: TableRanking, at: int, details: TeamDetails) -> tuple[Row, ...]:
+    """Return a row for each of the worst cases, those without a value before all."""
+    values = one.values
+    sign = 1.0 if one.table.is_larger_better else -1.0
+    merits = sign * np.nan_to_num(values[:, at], nan=-sign * np.inf)
+    best = np.nanmax(np.column_stack([sign * values, np.full(len(values), -np.inf)]), axis=1)
+    rows = []
+    for place in np.argsort(merits, kind="stable")[:_MOST_CASES].tolist():
+        case, value = one.cases[place], float(values[place, at])
+        note = details.notes.get(case, "")
+        parts = [number(part.get(case, nan), 3) for _, part in details.parts]
+        cells = [case, number(value, 4), *parts, f"{one.case_ranks[place, at]:g}"]
+        cells.append(number(float(sign * best[place]), 4))
+        rows.append(Row((*cells, note or ("it gave no value" if isnan(value) else ""))))
+    return tuple(rows)
+
+
+def _tabulate_cases(one: TableRanking, rows: tuple[Row, ...], details: TeamDetails) -> ReportTable:
+    what = one.table.metric or "Value"
+    heads = (what[:1].upper() + what[1:], *(label for label, _ in details.parts), "Rank", "Best")
+    columns = (
+        Column("Case", is_number=False),
+        *(Column(text) for text in heads),
+        Column("Filled in, and why", is_number=False),
+    )
+    n_cases = len(one.cases)
+    shown = f"The worst {len(rows):,} of {n_cases:,}" if len(rows) < n_cases else f"All {n_cases:,}"
+    notes = ["Rank: in the case alone, 1 is best. Best: the best value of any team."]
+    notes += [f"Left out for all teams: {len(one.dropped):,} cases."] if one.dropped else []
+    return ReportTable(f"{shown} cases{one.table.phrase}, worst first", columns, rows, tuple(notes))

@@ -1,0 +1,1 @@
+"""A challenge in a folder, rankings, and submissions that are run."""

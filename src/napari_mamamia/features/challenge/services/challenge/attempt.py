@@ -1,0 +1,421 @@
+"""One submission, sealed: scored, or refused with every breach of the contract.
+
+What goes back to a team (the table of what was wrong, the end of its program's log) never tells
+which cases there are: ids are numbered, and what looks like a secret is taken out.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError, is_of_system
+from napari_mamamia.core.records import CaseFailure, ScoreStatus
+from napari_mamamia.features.challenge.io.challenge_file import FrozenFile, OpenChallenge
+from napari_mamamia.features.challenge.io.handed_in import find_handed_masks
+from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
+from napari_mamamia.features.challenge.io.manifest import (
+    PROGRAM_FILES,
+    Contents,
+    Manifest,
+    SubmissionKind,
+    write_program_files,
+)
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    pair_masks,
+    read_given_scores,
+    read_responses,
+    response_cells,
+    score_readable,
+)
+from napari_mamamia.features.challenge.services.challenge.inputs import (
+    require_inputs,
+    score_settings,
+)
+from napari_mamamia.features.challenge.services.submission.cases import LOGS
+from napari_mamamia.features.challenge.services.submission.run_submission import run_submission
+from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+from napari_mamamia.features.challenge.services.submission.table import TABLE
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.segmentation.sandbox.external import printable
+from napari_mamamia.segmentation.sandbox.limits import RunLimits
+from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.score.clinical_table import read_table
+from napari_mamamia.services.score.output import SCORE_TABLE, write_scores
+from napari_mamamia.services.score.pcr import score_pcr
+from napari_mamamia.services.score.score import cohort_numbers, score_pairs
+
+FOR_TEAM: Final = "for_team"
+LOG_TAIL: Final = "log_tail.txt"
+CONTRACT: Final = "contract.csv"
+_REMOVED: Final = "[removed]"
+_LONGEST: Final = 500
+_SECRETS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"-----BEGIN [^-]*PRIVATE KEY-----.*",
+        r"\b[a-z][a-z0-9+.\-]*://\S*",
+        r"\b(?:bearer|basic)\s+\S+",
+        r"[\w\-]*(?:passw(?:or)?d|secret|token|api[_\-]?key|credential|auth)[\w\-]*"
+        r"[\"']?\s*[=:]\s*(?:\"[^\"]*\"|'[^']*'|\S+)",
+        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+        r"\b(?:gh[pousr]|glpat|hf|sk|xox[a-z])[_\-][A-Za-z0-9_\-]{10,}",
+        r"\b[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+\b",
+        r"(?<![\w/])(?:/(?:home|root|mnt|media|data|Users|srv|tmp|var)/|[A-Z]:\\)\S*",
+        r"\b(?=[A-Za-z0-9+/_\-]*[0-9])[A-Za-z0-9+/_\-]{32,}={0,2}",
+    )
+)
+"""What is taken out of a log: keys, addresses with or without a password, headers of requests,
+assignments to names that say secret, tokens of known makers, e-mail addresses, paths of the
+computer, and any long word with digits."""
+
+
+def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
+    r"""Return the last lines of a log without ids of cases and secrets.
+
+    Examples
+    --------
+    >>> tail_of_log("start\nDUKE_001 failed: password=hunter2\n", ("DUKE_001",), 1)
+    '[case] failed: [removed]\n'
+    """
+    lines = [printable(line, 10**6) for line in text.splitlines()]
+    ids = sorted(filter(None, case_ids), key=len, reverse=True)
+    case = re.compile("|".join(map(re.escape, ids)), re.IGNORECASE) if ids else None
+    tail = []
+    # Looked for in all lines, so that a key of several lines is out of the last ones too.
+    for line in _without_key_blocks(lines)[-n_lines:] if n_lines else ():
+        clean = line if case is None else case.sub("[case]", line)
+        for secret in _SECRETS:
+            clean = secret.sub(_REMOVED, clean)
+        tail.append(clean[:_LONGEST])
+    return "".join(f"{line}\n" for line in tail)
+
+
+def write_letter(
+    folder: Path,
+    log: str,
+    breaches: Sequence[CaseFailure],
+    case_ids: Sequence[str],
+    n_lines: int,
+) -> None:
+    """Write ``for_team/contract.csv`` and, of a program, ``for_team/log_tail.txt`` anew.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    target = folder / FOR_TEAM
+    numbers = {breach.case_id: number for number, breach in enumerate(breaches, start=1)}
+    rows = [
+        (f"case {numbers[breach.case_id]}", tail_of_log(breach.reason, case_ids, 1).strip())
+        for breach in breaches
+    ]
+    write_contract(target / CONTRACT, rows)
+    if tail := tail_of_log(log, case_ids, n_lines):
+        write_text_atomically(target / LOG_TAIL, tail, overwrite=True)
+
+
+def write_contract(path: Path, rows: Iterable[tuple[str, str]]) -> None:
+    """Write the table of what was wrong, anew: case, problem."""
+    text = StringIO()
+    write_csv([("case", "problem"), *rows], text)
+    write_text_atomically(path, text.getvalue(), overwrite=True)
+
+
+def _without_key_blocks(lines: Sequence[str]) -> list[str]:
+    clean = []
+    is_inside = False
+    for line in lines:
+        is_inside = is_inside or ("-----BEGIN" in line and "KEY" in line)
+        clean.append(_REMOVED if is_inside else line)
+        if "-----END" in line:
+            is_inside = False
+    return clean
+
+
+SCORES: Final = "scores"
+RESPONSES: Final = "responses"
+RESPONSE_TABLE: Final = "responses.csv"
+RUN: Final = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSettings:
+    """How programs are run and cases scored on this computer; see `SubmissionSettings`."""
+
+    program: SubmissionSettings = field(default_factory=SubmissionSettings)
+    place: Place | None = None
+    is_express: bool = False
+    """Only the express lane: the contract is checked on its cases, nothing is scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What became of a submission.
+
+    `breaches` are cases that break the contract and why, `notes` what else is to be told; `files`
+    are the SHA-256 of the results by name below the attempt's folder.
+    """
+
+    outcome: AttemptOutcome
+    reason: str = ""
+    breaches: tuple[CaseFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Masks and responses that are to be scored, of whatever kind the submission was."""
+
+    masks: Path | None = None
+    responses: Path | None = None
+    failures: tuple[CaseFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(
+    opened: OpenChallenge,
+    folder: Path,
+    manifest: Manifest,
+    contents: Contents,
+    settings: ProgramSettings,
+) -> Evaluation:
+    """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
+
+    Goes on where an earlier run of the same submission was ended.
+
+    Raises
+    ------
+    MamamiaError
+        For what is not the team's fault: no room, a full disk, changed references.
+    """
+    refusal = _find_refusal(opened, contents)
+    if refusal:
+        write_letter(folder, "", [CaseFailure("-", refusal)], (), 0)
+        return Evaluation(AttemptOutcome.REFUSED, refusal)
+    if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
+        return _evaluate_given(opened, folder, contents.scores)
+    notes = (contents.problem,) if opened.challenge.task.wants_responses else ()
+    answers = _Answers(contents.folder, contents.responses, notes=tuple(filter(None, notes)))
+    if contents.kind is SubmissionKind.RESPONSES:
+        answers = _Answers(None, contents.responses)
+    if contents.kind is SubmissionKind.PROGRAM:
+        outcome = _run_program(opened, folder, contents, settings)
+        if isinstance(outcome, Evaluation):
+            return outcome
+        answers = outcome
+    return _score_answers(opened, folder, manifest, answers, settings)
+
+
+def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
+    """Return why nothing of it can be scored in this challenge, "" where something can."""
+    challenge, kind = opened.challenge, contents.kind
+    task = challenge.task
+    if kind is SubmissionKind.NOTHING:
+        return contents.problem
+    if kind is SubmissionKind.SCORES and not (challenge.takes_tables and task.wants_masks):
+        return (
+            "expected masks, a program or responses, got a table of scores that the team computed "
+            "itself: this challenge computes scores from masks"
+        )
+    if kind is SubmissionKind.PROGRAM and opened.images is None:
+        return "expected masks or a table, got a program: this challenge was begun without images"
+    if kind is SubmissionKind.MASKS and opened.reference is None:
+        return "expected a table, got masks: this challenge was begun without reference masks"
+    has_masks = kind in (SubmissionKind.MASKS, SubmissionKind.SCORES, SubmissionKind.PROGRAM)
+    has_responses = contents.responses is not None or kind is SubmissionKind.PROGRAM
+    if not (has_masks and task.wants_masks) and not (has_responses and task.wants_responses):
+        return f"expected an answer to the task {task.value}, got {kind.value} alone: hand that in"
+    return ""
+
+
+def _run_program(
+    opened: OpenChallenge, folder: Path, contents: Contents, settings: ProgramSettings
+) -> _Answers | Evaluation:
+    """Run a program in the closed room, its express lane first."""
+    challenge, limits = opened.challenge, opened.challenge.limits
+    if opened.images is None:
+        raise FormatError(
+            f"expected images in {opened.folder}, but it has none: begin it with them"
+        )
+    require_inputs(opened, with_images=True)
+    express = challenge.express
+    rest = [case_id for case_id in challenge.case_ids if case_id not in express]
+    # A case that would be over its time later is so in the lane, too.
+    express_seconds = min(limits.case_seconds, limits.express_seconds / max(1, len(express)))
+    run_settings = replace(
+        settings.program,
+        task=challenge.task,
+        express=len(express),
+        express_seconds=express_seconds,
+        limits=RunLimits(limits.case_seconds, limits.memory_bytes),
+        image=contents.image or settings.program.image,
+    )
+    asked = express if settings.is_express else (*express, *rest)
+    data_set = open_data_set(opened.images)
+    ran = run_submission(
+        data_set, contents.folder, folder / RUN, run_settings, asked, Existing.RESUME
+    )
+    log = _read_logs(folder / RUN / LOGS, [failure.case_id for failure in ran.failures] or asked)
+    write_letter(folder, log, ran.failures, challenge.case_ids, limits.log_lines)
+    if ran.stopped or settings.is_express:
+        reason = ran.stopped or _say_express(len(ran.failures), len(asked))
+        files = _sum_results(folder, [RUN + "/failures.csv"])
+        return Evaluation(AttemptOutcome.STOPPED, reason, ran.failures, ran.notes, files)
+    responses = folder / RUN / TABLE if challenge.task.wants_responses else None
+    masks = folder / RUN / MASKS if challenge.task.wants_masks else None
+    return _Answers(masks, responses, ran.failures, ran.notes)
+
+
+def _say_express(n_broken: int, n_cases: int) -> str:
+    return f"express lane alone: {n_cases - n_broken} of {n_cases} case(s) keep the contract"
+
+
+def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
+    """Return the end of the logs of some cases, one after the other."""
+    texts = []
+    for path in [folder / f"{case_id}.txt" for case_id in case_ids] + [folder / "all_cases.txt"]:
+        if path.is_file() and not path.is_symlink():
+            texts.append(path.read_bytes()[-(1 << 20) :].decode("utf-8", errors="replace"))
+    return "\n".join(texts)
+
+
+def _score_answers(
+    opened: OpenChallenge,
+    folder: Path,
+    manifest: Manifest,
+    answers: _Answers,
+    settings: ProgramSettings,
+) -> Evaluation:
+    task = opened.challenge.task
+    breaches = list(answers.failures)
+    notes = [*answers.notes, *manifest.left_out]
+    results: list[str] = []
+    if answers.masks is not None and task.wants_masks:
+        model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
+        reasons = {failure.case_id: failure.reason for failure in breaches}
+        breaches = [
+            CaseFailure(
+                failure.case_id, reasons.get(failure.case_id, failure.reason), failure.cause
+            )
+            for failure in model.failures
+        ]
+        if unknown:
+            notes.append(f"{len(unknown)} mask(s) of no case of the challenge were passed over")
+        notes += _find_copies(opened, manifest)
+        results += [f"{SCORES}/{SCORE_TABLE}"]
+        if settings.is_express:
+            reason = _say_express(len(breaches), len(model.rows))
+            return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
+    problem = ""
+    if answers.responses is not None and task.wants_responses:
+        problem, broken = _score_responses(opened, folder, answers.responses)
+        breaches += broken
+        results += [] if problem else [f"{RESPONSES}/{RESPONSE_TABLE}"]
+    if manifest.kind is SubmissionKind.PROGRAM:
+        results += [_list_program_files(folder)]
+    else:
+        write_letter(folder, "", breaches, (), 0)
+    if problem and not results:
+        return Evaluation(AttemptOutcome.REFUSED, problem, tuple(breaches), tuple(notes))
+    files = _sum_results(folder, results)
+    return Evaluation(AttemptOutcome.SCORED, problem, tuple(breaches), tuple(notes), files)
+
+
+def _score_masks(
+    opened: OpenChallenge, folder: Path, team: str, masks: Path, settings: ProgramSettings
+) -> tuple[ModelScores, tuple[str, ...]]:
+    """Score every frozen case, those without a mask too, and write ``scores``."""
+    challenge, place = opened.challenge, folder / SCORES
+    asked = challenge.express if settings.is_express else challenge.case_ids
+    handed, unknown = find_handed_masks(masks, challenge.case_ids)
+    pairs = pair_masks(opened, handed, asked, unknown)
+    rules = score_settings(opened)
+    if settings.is_express:
+        plain = replace(rules, clinical=None, n_resamples=0)
+        return score_readable(partial(score_pairs, team, pairs, plain, None), pairs.pairs), ()
+    cohort, store = read_table(opened.clinical, rules.columns), place / STORE_NAME
+    more: dict[str, Any] = {"place": settings.place, "store": store, "existing": Existing.RESUME}
+    score = partial(score_pairs, team, pairs, rules, cohort, **more)
+    model = score_readable(score, pairs.pairs)
+    write_scores(model, place, overwrite=True)
+    return model, unknown
+
+
+def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:
+    """Return a note where masks are byte for byte the references."""
+    sums = {case.reference.sha256 for case in opened.challenge.cases if case.reference is not None}
+    n_same = sum(file.sha256 in sums for file in manifest.files)
+    return [f"{n_same} mask(s) are byte for byte reference masks"] if n_same else []
+
+
+def _score_responses(
+    opened: OpenChallenge, folder: Path, table: Path
+) -> tuple[str, tuple[CaseFailure, ...]]:
+    """Score responses that are complete; return why they are refused, and each breach."""
+    answer = read_responses(opened, table)
+    if answer.problem:
+        return answer.problem, answer.failures
+    if opened.clinical is None:
+        raise FormatError("expected a clinical table, got none: begin the challenge with one")
+    target = folder / RESPONSES
+    own_table = target / RESPONSE_TABLE
+    cells = response_cells(answer.rows)
+    heads = ("patient_id", "pcr", "score")
+    write_flat_table(heads, cells, len(cells), own_table, name="responses", overwrite=True)
+    rules = score_settings(opened)
+    score_pcr(own_table, opened.clinical, target, rules, existing=Existing.OVERWRITE)
+    return "", ()
+
+
+def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluation:
+    """Take scores as a team gave them; a case that has none is missing."""
+    rules = score_settings(opened)
+    try:
+        rows = read_given_scores(opened, table)
+    except MamamiaError as error:
+        if is_of_system(error):
+            raise
+        return Evaluation(AttemptOutcome.REFUSED, str(error), (CaseFailure("-", str(error)),))
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
+    )
+    cohort = read_table(opened.clinical, rules.columns)
+    model = cohort_numbers("given", rows, failures, len(rows), rules, cohort)
+    write_scores(model, folder / SCORES, overwrite=True)
+    write_letter(folder, "", failures, (), 0)
+    note = "scores as the team gave them: nothing here proves them"
+    files = _sum_results(folder, [f"{SCORES}/{SCORE_TABLE}"])
+    return Evaluation(AttemptOutcome.SCORED, "", failures, (note,), files)
+
+
+def _list_program_files(folder: Path) -> str:
+    """Note the sums of what a program made; return the list's name."""
+    root = folder / RUN
+    paths = [path for name in (MASKS, TABLE) for path in _walk_plain(root / name)]
+    files = [FrozenFile(path.relative_to(folder).as_posix(), sha256_of(path)) for path in paths]
+    write_program_files(files, folder)
+    return PROGRAM_FILES
+
+
+def _walk_plain(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else []
+
+
+def _sum_results(folder: Path, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, sha256_of(folder / name)) for name in names if (folder / name).is_file())

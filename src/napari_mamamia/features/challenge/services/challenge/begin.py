@@ -1,0 +1,331 @@
+"""Beginning a challenge: the cases, their hashes and all that numbers depend on, frozen."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import copyfileobj
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.choices import Task, UnusableRule
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
+from napari_mamamia.core.names import name_some
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.features.challenge.io.challenge_file import (
+    CHALLENGE_FILE,
+    SUBMISSIONS,
+    Challenge,
+    ChallengeLimits,
+    ChallengePlaces,
+    FrozenCase,
+    FrozenFile,
+    OpenChallenge,
+    read_challenge,
+    relative_place,
+    write_challenge,
+)
+from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
+from napari_mamamia.io.clinical.columns import write_columns as write_column_file
+from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
+from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
+from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.files.own_paths import sweep_below
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
+from napari_mamamia.scoring.cohort.policy import require_rule
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+from napari_mamamia.services.score.clinical_table import FAIRNESS, RESPONSE, needed_table
+
+N_EXPRESS: Final = 3
+_CLINICAL: Final = "clinical"
+_METRICS: Final = ("dsc", "norm_hd")
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeSettings:
+    """What a challenge is begun with.
+
+    Parameters
+    ----------
+    name
+        Its title; "" takes the folder's name.
+    task
+        What teams hand in.
+    reference
+        Folder of the reference masks; None takes those of `images`.
+    images
+        The data set that programs run on; None where only masks and tables are handed in.
+    clinical, columns
+        The clinical table and which of its columns the user fixed.
+    case_ids
+        The frozen list; () for every case that has a reference (of responses alone, every case of
+        the table that has one).
+    profile, rule
+        The definitions of every number, and what an unusable case counts (None: as the profile
+        says).
+    seed, n_resamples
+        Of every resampling.
+    express
+        Cases of the express lane; () for the smallest tumour, the middle one and the largest.
+    takes_tables, ladder, limits
+        As in `Challenge`.
+    """
+
+    name: str = ""
+    task: Task = Task.SEGMENTATION
+    reference: Path | None = None
+    images: Path | None = None
+    clinical: Path | None = None
+    columns: ColumnChoice = BY_NAME
+    case_ids: tuple[str, ...] = ()
+    profile: Profile = CLINICAL
+    rule: UnusableRule | None = None
+    seed: int = SEED
+    n_resamples: int = N_RESAMPLES
+    express: tuple[str, ...] = ()
+    takes_tables: bool = False
+    ladder: bool = False
+    limits: ChallengeLimits = field(default_factory=ChallengeLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunChallenge:
+    """A challenge as it was begun, and what is odd about it."""
+
+    opened: OpenChallenge
+    notes: tuple[str, ...]
+
+
+def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge:
+    """Freeze a challenge in `folder`: ``challenge.json``, ``places.json``, ``submissions``.
+
+    Each reference is read once. The clinical table is copied to ``clinical``.
+
+    Raises
+    ------
+    CaseError
+        If a case is not there, or nothing says which cases there are.
+    FormatError
+        If a reference or the clinical table cannot be read.
+    SaveConflictError
+        If `folder` holds a challenge already.
+    SaveError
+        If the system refuses to write.
+    """
+    sweep_below(folder)
+    if (folder / CHALLENGE_FILE).exists():
+        raise SaveConflictError(
+            f"{folder} holds a challenge already, which is never changed: choose a new folder"
+        )
+    _require_enough(settings)
+    data_set = None if settings.images is None else find_data_set(settings.images)
+    references = _find_references(settings, data_set)
+    case_ids = _choose_cases(settings, references)
+    volumes, notes = _measure_references(case_ids, references)
+    clinical, columns = _copy_clinical(folder, settings)
+    cases = []
+    for number, case_id in enumerate(case_ids):
+        report_progress(number, len(case_ids), f"Checksums of {case_id}")
+        cases.append(_freeze_case(case_id, references.get(case_key(case_id)), data_set))
+    challenge = Challenge(
+        name=settings.name or folder.resolve().name,
+        task=settings.task,
+        profile=settings.profile.name,
+        profile_version=settings.profile.version,
+        rule=settings.rule.value if settings.rule else "",
+        seed=settings.seed,
+        n_resamples=settings.n_resamples,
+        metrics=_METRICS if settings.task.wants_masks else (),
+        cases=tuple(cases),
+        express=_choose_express(settings, case_ids, volumes),
+        clinical=clinical,
+        columns=columns,
+        takes_tables=settings.takes_tables or not references,
+        ladder=settings.ladder,
+        limits=settings.limits,
+        software=software_version(),
+        created=now_utc(),
+    )
+    reference = settings.reference or _folder_of_references(references)
+    places = ChallengePlaces(
+        relative_place(reference, folder), relative_place(settings.images, folder)
+    )
+    (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
+    write_challenge(folder, challenge, places)
+    report_progress(1, 1, "Finished")
+    return BegunChallenge(read_challenge(folder), notes)
+
+
+def _require_enough(settings: ChallengeSettings) -> None:
+    if settings.rule is UnusableRule.LEAVE_OUT:
+        raise CaseError(
+            "expected a rule under which teams can be ranked, got leave-out: whoever left hard "
+            "cases out would win; take another rule"
+        )
+    require_rule(settings.profile, settings.rule)
+    has_masks = settings.reference is not None or settings.images is not None
+    if settings.task.wants_responses and settings.clinical is None:
+        raise CaseError(
+            "expected a clinical table with pcr for a challenge of responses, found none: give one",
+            remedies=(Remedy("clinical", ("FILE",)),),
+        )
+    if settings.task.wants_masks and not has_masks and not settings.case_ids:
+        raise CaseError(
+            "expected reference masks or a list of cases, found neither: give the "
+            "masks, the images' data set, or the cases' ids for a challenge of tables alone",
+            remedies=(
+                Remedy("reference", ("DIR",)),
+                Remedy("images", ("DATASET",)),
+                Remedy("cases", ("FILE",)),
+            ),
+        )
+
+
+def _find_references(
+    settings: ChallengeSettings, data_set: DataSet | None
+) -> dict[str, tuple[str, Path]]:
+    """Return id and mask by `case_key`."""
+    masks: dict[str, Path] = {}
+    if settings.reference is not None:
+        masks = dict(find_masks(settings.reference))
+        if not masks:
+            raise no_mask_error(settings.reference)
+    elif data_set is not None:
+        masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
+        if not masks and settings.task.wants_masks:
+            raise FormatError(
+                f"expected reference masks in {data_set.root}, found none: give their folder",
+                remedies=(Remedy("reference", ("DIR",)),),
+            )
+    if len({mask.parent for mask in masks.values()}) > 1:
+        raise FormatError(
+            "expected all reference masks in one folder, found several: give their folder",
+            remedies=(Remedy("reference", ("DIR",)),),
+        )
+    return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
+
+
+def _folder_of_references(references: dict[str, tuple[str, Path]]) -> Path | None:
+    return next((path.parent for _, path in references.values()), None)
+
+
+def _choose_cases(
+    settings: ChallengeSettings, references: dict[str, tuple[str, Path]]
+) -> tuple[str, ...]:
+    if settings.case_ids:
+        keys = [case_key(case_id) for case_id in settings.case_ids]
+        if len(set(keys)) < len(keys):
+            raise CaseError(
+                "expected each case once in the list, got one twice (letter case does not count): "
+                "remove it"
+            )
+        missing = [
+            case_identifier
+            for case_identifier in settings.case_ids
+            if case_key(case_identifier) not in references
+        ]
+        if references and missing:
+            raise CaseError(
+                f"expected a reference mask of each case, found none of {', '.join(missing[:5])}"
+                f"{' …' if len(missing) > 5 else ''}: add it, or take the case from the list"
+            )
+        spelled = {key: case_id for key, (case_id, _) in references.items()}
+        return tuple(
+            spelled.get(key, case_identifier)
+            for key, case_identifier in zip(keys, settings.case_ids, strict=True)
+        )
+    if settings.task.wants_masks:
+        return tuple(case_id for case_id, _ in references.values())
+    if settings.clinical is None:
+        return ()
+    cohort = needed_table(settings.clinical, settings.columns, RESPONSE)
+    return tuple(record.case_id for record in cohort.records if record.pcr is not None)
+
+
+def _measure_references(
+    case_ids: tuple[str, ...], references: dict[str, tuple[str, Path]]
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the tumour's volume of each case in mm3, and what is odd about the references."""
+    volumes = {}
+    for number, case_id in enumerate(case_ids):
+        report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
+        if case_key(case_id) in references:
+            labels = read_labels(references[case_key(case_id)][1])
+            n_voxels = int(labels.foreground().sum())
+            volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
+    empty = [case_id for case_id, volume in volumes.items() if not volume]
+    text = f"{len(empty)} reference(s) are empty: {', '.join(empty[:5])}"
+    return volumes, (text,) if empty else ()
+
+
+def _choose_express(
+    settings: ChallengeSettings, case_ids: tuple[str, ...], volumes: dict[str, float]
+) -> tuple[str, ...]:
+    """Return the cases of the express lane, the hard one, a small tumour, first."""
+    if settings.express:
+        spelled = {case_key(case_id): case_id for case_id in case_ids}
+        missing = [one for one in settings.express if case_key(one) not in spelled]
+        if missing:
+            raise CaseError(
+                f"expected cases of the challenge for the express lane, got {name_some(missing)}: "
+                "choose from its list"
+            )
+        return tuple(dict.fromkeys(spelled[case_key(one)] for one in settings.express))
+    order = sorted(
+        case_ids,
+        key=lambda case_identifier: (volumes.get(case_identifier, 0.0) or np.inf, case_identifier),
+    )
+    places = (0, (len(order) - 1) // 2, len(order) - 1)
+    return tuple(dict.fromkeys(order[place] for place in places))[:N_EXPRESS]
+
+
+def _copy_clinical(
+    folder: Path, settings: ChallengeSettings
+) -> tuple[FrozenFile | None, FrozenFile | None]:
+    """Copy the clinical table and what names its columns; both are looked at first."""
+    if settings.clinical is None:
+        return None, None
+    source = settings.clinical
+    choice = columns_for(source, settings.columns)
+    needed_table(source, choice, RESPONSE if settings.task.wants_responses else FAIRNESS)
+    target = folder / _CLINICAL / source.name
+    with (
+        open_plain(source) as stream,
+        saving(target, overwrite=True) as temporary,
+        temporary.open("xb") as sink,
+    ):
+        copyfileobj(stream, sink)
+    table = FrozenFile(f"{_CLINICAL}/{source.name}", sha256_of(target))
+    if choice == BY_NAME:
+        return table, None
+    beside = target.with_name(COLUMNS_FILE)
+    write_column_file(choice, beside, overwrite=True)
+    return table, FrozenFile(f"{_CLINICAL}/{COLUMNS_FILE}", sha256_of(beside))
+
+
+def _freeze_case(
+    case_id: str, reference: tuple[str, Path] | None, data_set: DataSet | None
+) -> FrozenCase:
+    frozen = None
+    if reference is not None:
+        if len(apart := files_of_volume(reference[1])) > 1:
+            raise FormatError(
+                f"expected the reference of {case_id} in one file, which its SHA-256 freezes, got "
+                f"{' and '.join(path.name for path in apart)}: convert it to .nii.gz or .mha"
+            )
+        frozen = FrozenFile(reference[1].name, sha256_of(reference[1]))
+    if data_set is None:
+        return FrozenCase(case_id, frozen)
+    files = data_set.case(case_id)
+    paths = dict.fromkeys(path for phase in files.phases for path in phase.files)
+    root = data_set.root.resolve()
+    images = tuple(
+        FrozenFile(path.resolve().relative_to(root).as_posix(), sha256_of_large(path))
+        for path in paths
+    )
+    return FrozenCase(case_id, frozen, images)

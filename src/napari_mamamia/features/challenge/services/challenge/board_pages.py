@@ -1,0 +1,358 @@
+"""The pages of a challenge: the leaderboard of all its tasks, and one for each team."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import isnan
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow
+from napari_mamamia.features.challenge.scoring.leaderboard import (
+    LEADERBOARD_FOOTER,
+    LeaderboardContent,
+    make_matrix,
+    ranking_sections,
+)
+from napari_mamamia.features.challenge.scoring.team_page import (
+    LEADERBOARD_PAGE,
+    TeamDetails,
+    link_pages,
+    team_page,
+)
+from napari_mamamia.features.challenge.services.challenge.board_text import (
+    describe_row,
+    hide_places,
+    say_attempt,
+    say_guarded,
+)
+from napari_mamamia.features.challenge.services.challenge.case_pictures import OF_PICTURES
+from napari_mamamia.features.challenge.services.challenge.rank_responses import CLASSIFICATION
+from napari_mamamia.features.challenge.services.challenge.ranking import (
+    NOT_FOR_TASK,
+    SEGMENTATION,
+    ChallengeRanking,
+)
+from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
+from napari_mamamia.scoring.classifier.response_ranking import ResponseRanking
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.policy import SAID, CountedCases
+from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.scoring.ranking.stability import Stability
+from napari_mamamia.scoring.report.answers import answer_responses, answer_weights
+from napari_mamamia.scoring.report.certainty import show_interval
+from napari_mamamia.scoring.report.classifier import models_table, pair_tables
+from napari_mamamia.scoring.report.gaps import disparity_table
+from napari_mamamia.scoring.report.page import Page, PageSection
+from napari_mamamia.scoring.report.rank_figures import draw_stability
+from napari_mamamia.scoring.report.response import odds_tables, response_table
+from napari_mamamia.scoring.report.text import UNKNOWN, Answer, Column, ReportTable, Row, number
+
+_MOST_PAIRS: Final = 10
+"""Teams up to which tables of pairs lie open."""
+_MOST_CASES: Final = 40
+_MOST_NOTES: Final = 6
+_NOT_FOR_TEAMS: Final = "On the locked test set itself (not for the teams):"
+_OF_LADDER: Final = (
+    "the board shows the ladder's scores; all else here is of the locked test set itself, and not "
+    "for its teams"
+)
+
+
+def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
+    """Return the leaderboard's page and each team's, by name below the leaderboard's folder."""
+    board = ranking.board
+    teams = dict.fromkeys(row.team for board in board.boards for row in board.rows)
+    links = link_pages(tuple(teams))
+    content = None
+    title = f"{board.challenge}: leaderboard"
+    if ranking.summary is not None:
+        content = leaderboard_content(
+            ranking.summary, title=title, links=links, groupings=ranking.groupings
+        )
+    pages = {LEADERBOARD_PAGE: _make_leaderboard(ranking, content, links, title)}
+    for team, target in links.items():
+        details = _describe_team(ranking, team)
+        pages[target] = team_page(content, team, details, links, board.challenge)
+    return {
+        name: replace(page, created=board.created, software=board.software)
+        for name, page in pages.items()
+    }
+
+
+def _make_leaderboard(
+    ranking: ChallengeRanking,
+    content: LeaderboardContent | None,
+    links: Mapping[str, str],
+    title: str,
+) -> Page:
+    board = ranking.board
+    sections = []
+    for one in board.boards:
+        sections.append(_describe_board(one, ranking, links))
+        if one.task == SEGMENTATION and content is not None:
+            first, *more = ranking_sections(content)
+            sections += [replace(first, title="By every method", says=()), *more]
+    responses = ranking.responses
+    if responses is not None and responses.ranking is not None:
+        sections += _describe_responses(responses.ranking)
+    ladder = f"; {_OF_LADDER}" if board.ladder else ""
+    facts = (
+        f"Profile {board.profile}; unusable cases: {board.rule}{ladder}.",
+        *(content.facts if content else ()),
+        f"challenge.json {board.sha256[:16]}; ledger "
+        f"{', '.join(head[:16] for head in board.heads)}.",
+    )
+    return Page(
+        title,
+        facts,
+        tuple(sections),
+        _shorten_notes(board.notes),
+        footer=LEADERBOARD_FOOTER,
+        summary=answer_board(ranking),
+    )
+
+
+def answer_board(ranking: ChallengeRanking) -> tuple[Answer, ...]:
+    """Return who leads each task, how sure that is, and what would change it."""
+    answers = list(_answer_masks(ranking))
+    responses = ranking.responses
+    if responses is not None and responses.ranking is not None:
+        answers += answer_responses(responses.ranking, responses.results)
+    return tuple(answers) or (Answer("Who leads", ("Nobody: no team has a ranked number.",)),)
+
+
+def _shorten_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
+    if len(notes) <= _MOST_NOTES:
+        return notes
+    more = len(notes) - _MOST_NOTES
+    return (*notes[:_MOST_NOTES], f"{more} further notes are in leaderboard.json.")
+
+
+def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
+    """Yield the answers of a ranking of masks, with what another weight of fairness would do."""
+    if ranking.summary is None:
+        return
+    weight = rules_of(ranking.board.profile).weight_of_fairness
+    changes = answer_weights(ranking.models, weight) if ranking.groupings else ()
+    is_first, is_changed = ranking.responses is not None, False
+    for one in answer_first(ranking.summary):
+        question, sentences = one.question, one.sentences
+        if question == "What would change it":
+            sentences, is_changed = (*changes, *sentences), True
+        if question == "Who leads" and ranking.board.ladder:
+            sentences = (_say_ladder(ranking), *(f"{_NOT_FOR_TEAMS} {text}" for text in sentences))
+        if is_first:
+            question, is_first = "Masks: who leads", False
+        yield Answer(question, sentences)
+    if changes and not is_changed:
+        yield Answer("What would change it", changes)
+
+
+def _say_ladder(ranking: ChallengeRanking) -> str:
+    rows = next(board.rows for board in ranking.board.boards if board.task == SEGMENTATION)
+    names = [row.team for row in rows if row.rank == 1]
+    return f"By the ladder {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
+
+
+def _describe_board(
+    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
+) -> PageSection:
+    is_masks = board.task == SEGMENTATION
+    names, stable = _find_stability(board, ranking)
+    rows = []
+    for row in board.rows:
+        if row.reason == NOT_FOR_TASK:
+            continue
+        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
+        if stable is not None and row.team in names:
+            index = names.index(row.team)
+            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        cells = (
+            row.team,
+            UNKNOWN if row.rank is None else f"{row.rank}",
+            *sure,
+            *(_show_number(value) for value in (row.score, row.performance, row.fairness)),
+            f"{row.n:,}",
+            f"{row.n_unusable:,}",
+            say_attempt(row) if row.attempt else UNKNOWN,
+            _say_remark(row),
+        )
+        rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
+    first = "Performance" if is_masks else "Balanced accuracy"
+    heads = ("Rank", "Rank, 95 %", "First, %", "Score", first, "Fairness", "n", "Unusable",
+             "Attempt")  # fmt: skip
+    columns = (
+        Column("Team", is_number=False),
+        *(Column(text) for text in heads),
+        Column("Remark", is_number=False),
+    )
+    n_others = sum(row.reason == NOT_FOR_TASK for row in board.rows)
+    teams = "one team" if n_others == 1 else f"{n_others:,} teams"
+    others = f" Nothing was handed in for this task by {teams}." if n_others else ""
+    notes = (
+        "Rank, 95 %: where the rank falls in 95 % of the resamples of the cases; first: share of "
+        f"them in which nobody is better. Grey: not ranked.{others}",
+    )
+    title = f"Ranked by {board.ranked_by}"
+    name = "Masks" if is_masks else "Responses"
+    return PageSection(f"{name}: the board", (ReportTable(title, columns, tuple(rows), notes),))
+
+
+def _find_stability(
+    board: Board, ranking: ChallengeRanking
+) -> tuple[tuple[str, ...], Stability | None]:
+    """Return whose ranks were resampled, and how stable those of the board's own score are."""
+    if board.task == CLASSIFICATION:
+        responses = ranking.responses.ranking if ranking.responses else None
+        return ((), None) if responses is None else (responses.names, responses.method.stability)
+    if ranking.summary is None or ranking.board.ladder:
+        return (), None
+    first = ranking.summary.ranking.tables[0]
+    return first.table.algorithms, first.methods[0].stability
+
+
+def _show_number(value: float | None) -> str:
+    return UNKNOWN if value is None else number(value, 4)
+
+
+def _say_remark(row: BoardRow) -> str:
+    reasons = [f"{n} {name}" for name, n in row.unusable]
+    texts = [hide_places(row.reason)] if row.rank is None else []
+    texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
+    texts += [text] if (text := say_guarded(row)) else []
+    texts += ["scores as given"] if row.is_as_given else []
+    return "; ".join(texts)
+
+
+def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
+    names = ranking.names
+    figures = tuple(draw_stability("responses", names, (ranking.method,), ranking.n_draws))
+    tables: list[ReportTable] = []
+    if ranking.factors:
+        order = np.argsort(ranking.method.ranks, kind="stable").tolist()
+        shown = [names[index] for index in order]
+        cells = [[_find_factor(ranking, row, column) for column in shown] for row in shown]
+        note = (
+            "Resamples in which the row's ranking score is larger, over those in which it is not "
+            "(ties count against it). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
+        )
+        tables.append(make_matrix("Bayes factor K: row over column", shown, cells, note))
+    if tables or figures:
+        is_open = len(names) <= _MOST_PAIRS
+        yield PageSection(
+            "Responses: how sure", tuple(tables) if is_open else (), figures,
+            notes=ranking.notes, folded=() if is_open else tuple(tables),
+        )  # fmt: skip
+    if ranking.aucs is not None:
+        pairs = pair_tables(ranking.aucs)
+        is_open = len(ranking.aucs.models) <= _MOST_PAIRS
+        yield PageSection(
+            "Responses: AUC", (models_table(ranking.aucs), *(pairs if is_open else ())),
+            folded=() if is_open else pairs,
+        )  # fmt: skip
+
+
+def _find_factor(ranking: ResponseRanking, better: str, other: str) -> str:
+    factor = ranking.factor(better, other)
+    return "" if factor is None else factor.text
+
+
+def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
+    """Return what a team's page tells beside its ranks: attempts, cases, groups, responses."""
+    rows = [
+        (board, row) for board in ranking.board.boards for row in board.rows if row.team == team
+    ]
+    texts = [
+        f"{'Masks' if board.task == SEGMENTATION else 'Responses'}: "
+        f"{describe_row(row).removeprefix(f'{team}: ')}."
+        for board, row in rows
+    ]
+    answers = [Answer("Handed in", tuple(texts))]
+    sections = []
+    model = dict(ranking.models).get(team)
+    counted = model.segmentation.counted if model and model.segmentation else None
+    notes: dict[str, str] = {}
+    parts: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    if model is not None and counted is not None:
+        notes = _explain_cases(model, counted)
+        by_case = {row.case_id: row for row in model.rows}
+        parts = (
+            ("Dice", {case: row.dsc for case, row in by_case.items()}),
+            ("NormHD", {case: row.norm_hd for case, row in by_case.items()}),
+        )
+        gaps = disparity_table(model.segmentation) if model.segmentation else None
+        pictures = ranking.pictures.get(team, ())
+        if pictures:
+            sections.append(PageSection("Worst cases", notes=(OF_PICTURES,), pictures=pictures))
+        sections += [PageSection("Fairness", (gaps,))] if gaps else []
+    result = dict(ranking.responses.results).get(team) if ranking.responses else None
+    if result is not None:
+        sections += _describe_answers(result)
+    sections += [PageSection("Attempts", (_tabulate_attempts(ranking, team),))]
+    return TeamDetails(tuple(answers), (), (), MappingProxyType(notes), parts, tuple(sections))
+
+
+def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:
+    """Return, by case, why it has no usable prediction and what it counts."""
+    reasons = {row.case_id: row.reason for row in model.rows}
+    notes = {}
+    for one in counted.unusable:
+        detail = hide_places(reasons.get(one.case_id, ""))
+        why = f": {detail}" if detail else ""
+        notes[one.case_id] = f"{SAID[one.reason]}, counts as {one.rule.value}{why}"
+    return notes
+
+
+def _describe_answers(result: ResponseResult) -> Iterator[PageSection]:
+    gaps = disparity_table(result)
+    yield PageSection("Responses: numbers", (response_table(result), *((gaps,) if gaps else ())))
+    yield PageSection("Responses: groups", odds_tables(result))
+    predictions = result.predictions
+    apart = np.abs(np.nan_to_num(predictions.score, nan=0.5) - predictions.label)
+    wrong = (predictions.predicted != predictions.label) & ~np.isnan(predictions.label)
+    order = np.lexsort((-np.nan_to_num(apart), ~wrong))
+    rows = []
+    for index in order[:_MOST_CASES].tolist():
+        label, score = float(predictions.label[index]), float(predictions.score[index])
+        cells = (
+            predictions.case_ids[index],
+            UNKNOWN if isnan(label) else ("yes" if label else "no"),
+            "yes" if predictions.predicted[index] else "no",
+            number(score),
+        )
+        rows.append(Row(cells))
+    columns = (Column("Case", is_number=False), Column("pCR", is_number=False),
+               Column("Predicted", is_number=False), Column("Probability"))  # fmt: skip
+    n, n_wrong = len(predictions.case_ids), int(wrong.sum())
+    title = f"{n_wrong:,} of {n:,} cases are wrong; the worst {len(rows):,} first"
+    yield PageSection("Responses: cases", (ReportTable(title, columns, tuple(rows)),))
+
+
+def _show_time(text: str) -> str:
+    """Return a time of the ledger, ISO 8601 in UTC, to the minute."""
+    return f"{text[:16].replace('T', ' ')} UTC"
+
+
+def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
+    attempts = ranking.ledger.of_team(team) if ranking.ledger else ()
+    shown = {(row.digest, row.attempt) for board in ranking.board.boards for row in board.rows
+             if row.team == team}  # fmt: skip
+    rows = []
+    for attempt in attempts:
+        is_shown = bool(attempt.number) and (attempt.digest, attempt.number) in shown
+        what = f"{attempt.outcome.value}{', shown' if is_shown else ''}"
+        start = (
+            f"{attempt.number or UNKNOWN}",
+            attempt.kind,
+            attempt.digest[:16],
+            _show_time(attempt.begun),
+            what,
+        )
+        cells = (*start, hide_places(attempt.reason))
+        rows.append(Row(cells))
+    heads = ("Kind", "Digest", "Begun", "Outcome", "Why")
+    columns = (Column("Attempt"), *(Column(text, is_number=False) for text in heads))
+    note = "What was refused, stopped or failed is no attempt."
+    return ReportTable("What it handed in", columns, tuple(rows), (note,))

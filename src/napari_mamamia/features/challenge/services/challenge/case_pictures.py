@@ -1,0 +1,110 @@
+"""Pictures of the cases that a team was worst in, drawn when its page is written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from napari_mamamia.core.errors import MamamiaError, is_refused
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
+from napari_mamamia.features.challenge.io.handed_in import find_handed_masks
+from napari_mamamia.features.challenge.io.leaderboard_file import BoardRow
+from napari_mamamia.features.challenge.io.manifest import SEALED, SubmissionKind, look_inside
+from napari_mamamia.features.challenge.services.challenge.answers import pair_masks
+from napari_mamamia.features.challenge.services.challenge.attempt import RUN
+from napari_mamamia.features.challenge.services.challenge.inputs import score_settings
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.gallery import worst_cases
+from napari_mamamia.scoring.report.report import case_figure
+from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.text import number
+from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.services.score.report import picture_pair
+from napari_mamamia.services.score.settings import ScoreSettings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_PICTURES: Final = 4
+"""Of each team: 26 teams have their pages in a minute, and each page loads at once."""
+OF_PICTURES: Final = (
+    "Of masks that could be compared, the least Dice first: the slice where the team's mask "
+    "(orange) and the reference (blue) differ most; the bar is 10 mm."
+)
+_SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
+
+
+def picture_team(
+    opened: OpenChallenge, row: BoardRow, scores: Sequence[CaseScore]
+) -> tuple[ReportFigure, ...]:
+    """Return the pictures of a team's worst cases, least Dice first; nothing is read yet.
+
+    There are none where the team gave no masks, or its sealed masks are gone or were changed.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses them now.
+    """
+    by_case = {score.case_id: score for score in scores if score.status in _SEEN}
+    worst = worst_cases(list(by_case.values()), MOST_PICTURES)
+    masks = _find_masks(opened, row)
+    if masks is None or opened.reference is None or not worst:
+        return ()
+    try:
+        submission, _ = find_handed_masks(masks, opened.challenge.case_ids)
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
+        return ()
+    pairs = pair_masks(opened, submission, worst).pairs
+    settings = replace(score_settings(opened), clinical=None)
+    return tuple(
+        ReportFigure(
+            case_id,
+            f"Dice {number(by_case[case_id].dsc)}, NormHD {number(by_case[case_id].norm_hd)}",
+            Drawing(draw_pair, (row.team, case_id, pairs[case_id], settings), has_svg=False),
+        )
+        for case_id in worst
+        if None not in pairs[case_id]
+    )
+
+
+def draw_pair(
+    team: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
+) -> "Figure":
+    """Return the slice in which a team's mask and the reference differ most, both outlined.
+
+    Of masks that are gone or were changed it is an empty figure: `verify` names them.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses a file: a page with a black picture would be taken for whole.
+    """
+    from matplotlib.figure import Figure
+
+    try:
+        pictures = picture_pair(team, case_id, files, settings)
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
+        pictures = []
+    return case_figure(pictures[0]) if pictures else Figure(figsize=(1.5, 1.5), facecolor="k")
+
+
+def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
+    folder = opened.results(row.team, row.digest)
+    if row.kind == SubmissionKind.PROGRAM.value:
+        masks = folder / RUN / MASKS
+    elif row.kind == SubmissionKind.MASKS.value:
+        try:
+            masks = look_inside(folder / SEALED).folder
+        except (MamamiaError, OSError) as error:
+            if is_refused(error):
+                raise
+            return None
+    else:
+        return None
+    return masks if masks.is_dir() else None

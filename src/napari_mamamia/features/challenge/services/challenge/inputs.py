@@ -1,0 +1,70 @@
+"""What a challenge's numbers are made from: held against the frozen hashes before it is used."""
+
+from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.features.challenge.io.challenge_file import (
+    FrozenFile,
+    OpenChallenge,
+    find_changes,
+)
+from napari_mamamia.scoring.case.profiles import profile_named
+from napari_mamamia.services.score.settings import ScoreSettings
+
+
+def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
+    """Return what differs from the frozen references, clinical table and, if asked, images."""
+    challenge = opened.challenge
+    references = {
+        case.case_id: case.reference for case in challenge.cases if case.reference is not None
+    }
+    changes = [
+        f"reference of {case_id}: {problem}"
+        for case_id, problem in find_changes(opened.reference, references).items()
+    ]
+    tables: dict[str, FrozenFile] = {
+        name: file
+        for name, file in (("table", challenge.clinical), ("columns", challenge.columns))
+        if file is not None
+    }
+    changes += [
+        f"clinical {name}: {problem}"
+        for name, problem in find_changes(opened.folder, tables).items()
+    ]
+    profile = profile_named(challenge.profile)
+    if profile.version != challenge.profile_version:
+        changes.append(
+            f"the profile {profile.name} is version {profile.version} here, the challenge has "
+            f"{challenge.profile_version}: use the software that began it ({challenge.software})"
+        )
+    if with_images:
+        for case in challenge.cases:
+            images = {file.name: file for file in case.images}
+            changes += [
+                f"image of {case.case_id}: {problem}"
+                for problem in find_changes(opened.images, images).values()
+            ]
+    return tuple(changes)
+
+
+def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
+    """Raise `FormatError` where something is not as it was frozen."""
+    changes = find_changed_inputs(opened, with_images=with_images)
+    if changes:
+        more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+        raise FormatError(
+            f"expected everything as {opened.folder / 'challenge.json'} froze it, but "
+            f"{'; '.join(changes[:3])}{more}: bring the files back, or correct places.json; "
+            "nothing was scored"
+        )
+
+
+def score_settings(opened: OpenChallenge) -> ScoreSettings:
+    """Return the settings that every submission of the challenge is scored with."""
+    challenge = opened.challenge
+    return ScoreSettings(
+        profile=profile_named(challenge.profile),
+        clinical=opened.clinical,
+        n_resamples=challenge.n_resamples,
+        seed=challenge.seed,
+        unusable=UnusableRule(challenge.rule) if challenge.rule else None,
+    )

@@ -1,0 +1,58 @@
+"""The leaderboard of a challenge, written: numbers for programs, pages for people."""
+
+from pathlib import Path
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.challenge.io.challenge_file import read_challenge
+from napari_mamamia.features.challenge.io.leaderboard_file import write_leaderboard
+from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.services.challenge.board_pages import challenge_pages
+from napari_mamamia.features.challenge.services.challenge.inputs import require_inputs
+from napari_mamamia.features.challenge.services.challenge.rank_responses import write_responses
+from napari_mamamia.features.challenge.services.challenge.ranking import (
+    ChallengeRanking,
+    make_ranking,
+)
+from napari_mamamia.features.challenge.services.rank.pages import write_pages
+from napari_mamamia.features.challenge.services.rank.rank import write_ranking
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+
+
+def rank_challenge(
+    folder: Path, out: Path, *, existing: Existing = Existing.REFUSE
+) -> ChallengeRanking:
+    """Make the leaderboard of the challenge in `folder`, and write it to `out`.
+
+    Writes ``leaderboard.json``, the pages, of masks the files of `mamamia rank`, and of responses
+    ``rank_responses.json``.
+
+    Raises
+    ------
+    CaseError
+        If nothing was scored yet.
+    FormatError
+        If the ledger, a score or what was frozen is not as it was.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    opened = read_challenge(folder)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    if ledger.problems:
+        raise FormatError(
+            f"expected the ledger of {folder} as it was written, but {ledger.problems[0]}: bring "
+            "it back from a copy; `mamamia challenge verify` lists everything"
+        )
+    require_inputs(opened)
+    ranking = make_ranking(opened, ledger, out)
+    parameters = (("challenge", opened.challenge.name), ("sha256", opened.sha256))
+    claim_folder(out, "challenge rank", parameters, existing, (folder,))
+    overwrite = existing is not Existing.REFUSE
+    if ranking.summary is not None and ranking.read is not None:
+        write_ranking(ranking.summary, ranking.read, overwrite=overwrite)
+    if ranking.responses is not None and ranking.responses.ranking is not None:
+        write_responses(ranking.responses.ranking, out, overwrite=overwrite)
+    write_pages(challenge_pages(ranking), out, overwrite=overwrite)
+    write_leaderboard(ranking.board, out, overwrite=overwrite)
+    report_progress(1, 1, "Finished")
+    return ranking

@@ -1,0 +1,377 @@
+"""Taking what teams handed in: sealed, noted in the ledger, scored; a team at a time.
+
+Any number of organisers may run a challenge at once: each team is one's at a time, and the other
+finds its work done. A run that was ended goes on with the attempt that it had begun.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    MamamiaError,
+    MissingExtraError,
+    is_of_system,
+    refusal_text,
+)
+from napari_mamamia.core.program.system import limit_memory
+from napari_mamamia.core.progress import part, report_progress
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.features.challenge.io.challenge_file import (
+    RESULTS,
+    FrozenFile,
+    OpenChallenge,
+    read_challenge,
+)
+from napari_mamamia.features.challenge.io.handed_in import (
+    HandedIn,
+    digest_of,
+    find_submissions,
+    has_tables,
+    seal_submission,
+)
+from napari_mamamia.features.challenge.io.ledger import (
+    Attempt,
+    AttemptOutcome,
+    LedgerWriter,
+    read_ledger,
+)
+from napari_mamamia.features.challenge.io.manifest import (
+    MANIFEST,
+    SEALED,
+    Contents,
+    SubmissionKind,
+    look_inside,
+    read_manifest,
+    seal_manifest,
+    write_manifest,
+)
+from napari_mamamia.features.challenge.services.challenge.attempt import (
+    Evaluation,
+    ProgramSettings,
+    evaluate,
+)
+from napari_mamamia.features.challenge.services.challenge.inputs import require_inputs
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import said
+from napari_mamamia.io.files.one_writer import wait_for_turn
+from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep_below
+from napari_mamamia.io.volumes.formats import require_readers
+from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.work import CaseInputs, CaseWork
+
+_STEPS: Final = 1000
+_OVER: Final = (AttemptOutcome.SCORED, AttemptOutcome.REFUSED, AttemptOutcome.STOPPED)
+_UNREADABLE: Final = "unreadable"
+_TABLE_BYTES: Final = 4 << 30
+_TABLE_SECONDS: Final = 600.0
+"""Memory and time in which the tables of one submission are read. Our own limits."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamOutcome:
+    """What became of a team in this run.
+
+    Parameters
+    ----------
+    team
+        Who.
+    kind
+        What was handed in, "" where nobody could look.
+    number
+        The how manieth attempt it is, 0 where it does not count.
+    outcome, reason
+        What became of it.
+    breaches, notes
+        Cases that break the contract, and what else is to be told.
+    is_new
+        Whether it was scored now; what did not change since it was is not scored again.
+    folder
+        Of its results; None where there are none.
+    """
+
+    team: str
+    kind: str
+    number: int
+    outcome: AttemptOutcome
+    reason: str = ""
+    breaches: tuple[CaseFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_new: bool = True
+    folder: Path | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was scored and every case keeps the contract."""
+        return self.outcome is AttemptOutcome.SCORED and not self.breaches
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeRun:
+    """What became of each team, and what is wrong with the ledger."""
+
+    opened: OpenChallenge
+    teams: tuple[TeamOutcome, ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether everything that was asked for was scored, and nothing is wrong."""
+        return not self.problems and all(team.is_whole for team in self.teams)
+
+
+def run_challenge(
+    folder: Path, teams: Sequence[str] = (), settings: ProgramSettings | None = None
+) -> ChallengeRun:
+    """Score what teams handed in to ``submissions`` and note it in the ledger.
+
+    Raises
+    ------
+    CaseError
+        If a team of `teams` handed nothing in, or there is no submission at all.
+    FormatError
+        If there is no challenge, or references or tables are not as they were frozen.
+    MissingExtraError
+        If a mask needs a package that is not installed; its attempt is not begun.
+    SaveError
+        If the ledger cannot be written.
+    """
+    settings = settings or ProgramSettings()
+    opened = read_challenge(folder)
+    listed = find_submissions(opened.submissions, tuple(teams))
+    if not listed.teams and not listed.problems:
+        raise CaseError(
+            f"expected submissions in {opened.submissions}, found none: put each team's as TEAM/, "
+            "TEAM.zip or TEAM.csv there"
+        )
+    require_inputs(opened)
+    references = (case.reference for case in opened.challenge.cases)
+    require_readers(reference.name for reference in references if reference is not None)
+    outcomes = [
+        TeamOutcome(team, "", 0, AttemptOutcome.REFUSED, reason, is_new=False)
+        for team, reason in listed.problems
+    ]
+    total = len(listed.teams) * _STEPS
+    with LedgerWriter(opened.attempts, opened.sha256) as writer:
+        for number, handed in enumerate(listed.teams):
+            start = number * _STEPS
+            with part(start, start + _STEPS - 1, total, f"{handed.team}: "):
+                outcomes.append(_take_turn(opened, handed, writer, settings))
+    report_progress(1, 1, "Finished")
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    return ChallengeRun(opened, tuple(outcomes), ledger.problems)
+
+
+def _take_turn(
+    opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
+) -> TeamOutcome:
+    """Take one team's submission while nobody else does."""
+    place = opened.folder / RESULTS / handed.team
+    place.mkdir(parents=True, exist_ok=True)
+    with wait_for_turn(place):
+        sweep_below(place)
+        return _take_submission(opened, handed, writer, settings)
+
+
+def _take_submission(
+    opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
+) -> TeamOutcome:
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    try:
+        digest = digest_of(handed.path, opened.challenge.limits)
+    except MamamiaError as error:
+        outcome = AttemptOutcome.FAILED if is_of_system(error) else AttemptOutcome.REFUSED
+        return TeamOutcome(handed.team, "", 0, outcome, str(error), is_new=False)
+    earlier = ledger.of_team(handed.team)
+    last = earlier[-1] if earlier and earlier[-1].digest == digest else None
+    if last is not None and _is_over(last, settings):
+        return _say_earlier(last, opened.results(handed.team, digest))
+    is_open = last is not None and last.outcome is AttemptOutcome.OPEN
+    used, most = ledger.count(handed.team), opened.challenge.limits.attempts
+    if most and used >= most and not is_open and not settings.is_express:
+        text = f"its {most} attempt(s) are used: this one was not scored"
+        return TeamOutcome(handed.team, "", 0, AttemptOutcome.REFUSED, text, is_new=False)
+    begun = last if is_open else None
+    with closing(Child()) as child:
+        return _make_attempt(opened, handed, digest, begun, writer, settings, child)
+
+
+def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
+    """Whether the same submission needs no second look."""
+    if settings.is_express:
+        return last.outcome is AttemptOutcome.REFUSED
+    return last.outcome in _OVER
+
+
+def _make_attempt(
+    opened: OpenChallenge,
+    handed: HandedIn,
+    digest: str,
+    begun: Attempt | None,
+    writer: LedgerWriter,
+    settings: ProgramSettings,
+    child: Child,
+) -> TeamOutcome:
+    """Seal and score; `begun` is an attempt at the same submission that did not come to its end.
+
+    Tables are first read by `child`, which may be lost.
+    """
+    team, folder = handed.team, opened.results(handed.team, digest)
+    try:
+        kind = _seal_copy(opened, handed, folder, digest, child)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one submission ends no run
+        is_known = isinstance(error, MamamiaError) and not isinstance(error, FormatError)
+        if is_known or is_of_system(error):
+            return TeamOutcome(team, "", 0, AttemptOutcome.FAILED, str(error))
+        reason = _explain_error(error)
+        writer.end(writer.begin(team, digest, _UNREADABLE), AttemptOutcome.REFUSED, reason)
+        return TeamOutcome(team, _UNREADABLE, 0, AttemptOutcome.REFUSED, reason)
+    event = ""
+    if not settings.is_express:
+        event = begun.event if begun else writer.begin(team, digest, kind)
+    try:
+        evaluation = _evaluate_sealed(opened, folder, settings, child)
+    except Exception as error:  # noqa: BLE001 - one submission ends no run
+        is_known = isinstance(error, MamamiaError) or is_of_system(error)
+        outcome = AttemptOutcome.FAILED if is_known else AttemptOutcome.REFUSED
+        reason = _explain_error(error)
+        if event:
+            writer.end(event, outcome, reason)
+        return TeamOutcome(team, kind, 0, outcome, reason, folder=folder)
+    if settings.is_express:
+        return _report_team(team, kind, 0, evaluation, folder)
+    files = ((MANIFEST, sha256_of(folder / MANIFEST)), *evaluation.files)
+    writer.end(event, evaluation.outcome, evaluation.reason, files)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    number = next((attempt.number for attempt in ledger.attempts if attempt.event == event), 0)
+    return _report_team(team, kind, number, evaluation, folder)
+
+
+def _explain_error(error: Exception) -> str:
+    if isinstance(error, MamamiaError):
+        return str(error)
+    if isinstance(error, OSError):
+        return refusal_text(error)
+    _log.error("a submission could not be read", exc_info=error)
+    return (
+        f"expected a submission that can be read and scored, but {said(error)} "
+        f"({type(error).__name__}): the same files are not tried again; ask the team for others"
+    )
+
+
+def _seal_copy(
+    opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
+) -> str:
+    """Copy what was handed in, unless it is there; return its kind.
+
+    What needs a package that is not installed is not copied: no attempt may be used up by it.
+    """
+    if (folder / MANIFEST).is_file():
+        manifest = read_manifest(folder)
+        _require_readers(manifest.kind, manifest.files)
+        return manifest.kind.value
+    limits = opened.challenge.limits
+    with own_folder(folder.parent) as temporary:
+        sealed = seal_submission(handed.path, temporary / SEALED, limits)
+        if sealed.sha256 != digest:
+            raise CaseError(
+                f"expected {handed.path.name} to stay as it is while it is copied, but it changed: "
+                "run again when the team has finished"
+            )
+        contents = _inspect_sealed(temporary / SEALED, child)
+        _require_readers(contents.kind, sealed.files)
+        numbers = (limits.case_seconds, limits.memory_bytes)
+        write_manifest(seal_manifest(handed.team, sealed, contents, numbers), temporary)
+        place_folder(temporary, folder)
+    return contents.kind.value
+
+
+def _require_readers(kind: SubmissionKind, files: Sequence[FrozenFile]) -> None:
+    if kind is SubmissionKind.MASKS:
+        require_readers(file.name for file in files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspection:
+    """What a submission holds; or why it cannot be read, and whether that is the team's fault."""
+
+    contents: Contents | None
+    reason: str = ""
+    is_of_system: bool = False
+
+
+def _inspect_sealed(sealed: Path, child: Child) -> Contents:
+    """Return what a sealed folder holds; tables are read by `child`, whose memory is limited.
+
+    Raises
+    ------
+    FormatError
+        If something cannot be read, or takes more memory or time than any table does.
+    """
+    if not has_tables(sealed):
+        return look_inside(sealed)
+    work = CaseWork("inspect", _inspect, _TABLE_BYTES, _Inspection)
+    outcome = attempt_in_child(child, work, CaseInputs("", about=sealed.absolute()), _TABLE_SECONDS)
+    inspection = outcome.result or _Inspection(None, outcome.reason)
+    if inspection.is_of_system:
+        raise CaseError(inspection.reason)
+    if inspection.contents is None:
+        raise FormatError(inspection.reason)
+    return inspection.contents
+
+
+def _inspect(inputs: CaseInputs, most_bytes: int) -> _Inspection:
+    limit_memory(most_bytes)
+    try:
+        return _Inspection(look_inside(inputs.about))
+    except MamamiaError as error:
+        return _Inspection(None, str(error), is_of_system(error))
+
+
+def _evaluate_sealed(
+    opened: OpenChallenge, folder: Path, settings: ProgramSettings, child: Child
+) -> Evaluation:
+    manifest, contents = read_manifest(folder), _inspect_sealed(folder / SEALED, child)
+    if manifest.kind is not contents.kind:
+        raise CaseError(
+            f"expected {manifest.kind.value} in {folder / SEALED}, found {contents.kind.value}: "
+            "the sealed copy was changed; bring it back"
+        )
+    return evaluate(opened, folder, manifest, contents, settings)
+
+
+def _report_team(
+    team: str, kind: str, number: int, evaluation: Evaluation, folder: Path
+) -> TeamOutcome:
+    return TeamOutcome(
+        team,
+        kind,
+        number,
+        evaluation.outcome,
+        evaluation.reason,
+        evaluation.breaches,
+        evaluation.notes,
+        folder=folder,
+    )
+
+
+def _say_earlier(last: Attempt, folder: Path) -> TeamOutcome:
+    """Return what became of the same submission before."""
+    return TeamOutcome(
+        last.team,
+        last.kind,
+        last.number,
+        last.outcome,
+        last.reason or "as it was scored before",
+        is_new=False,
+        folder=folder,
+    )

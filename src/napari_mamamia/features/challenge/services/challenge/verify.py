@@ -1,0 +1,373 @@
+"""Proving a challenge from its inputs: hashes, the ledger's chain, scores and pages made again."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+from math import isclose, isnan
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.features.challenge.io.challenge_file import (
+    RESULTS,
+    FrozenFile,
+    OpenChallenge,
+    find_changes,
+    read_challenge,
+)
+from napari_mamamia.features.challenge.io.handed_in import (
+    digest_of,
+    find_handed_masks,
+    find_submissions,
+)
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    BOARD_FILE,
+    Leaderboard,
+    read_leaderboard,
+    read_page,
+)
+from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
+from napari_mamamia.features.challenge.io.manifest import (
+    PROGRAM_FILES,
+    SEALED,
+    Contents,
+    SubmissionKind,
+    look_inside,
+    read_manifest,
+    read_program_files,
+)
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    pair_masks,
+    read_given_scores,
+    read_responses,
+    response_cells,
+)
+from napari_mamamia.features.challenge.services.challenge.attempt import (
+    RESPONSE_TABLE,
+    RESPONSES,
+    RUN,
+    SCORES,
+)
+from napari_mamamia.features.challenge.services.challenge.board_pages import challenge_pages
+from napari_mamamia.features.challenge.services.challenge.inputs import (
+    find_changed_inputs,
+    score_settings,
+)
+from napari_mamamia.features.challenge.services.challenge.rank_responses import (
+    RESPONSE_RANKS,
+    responses_content,
+)
+from napari_mamamia.features.challenge.services.challenge.ranking import (
+    ChallengeRanking,
+    make_ranking,
+)
+from napari_mamamia.features.challenge.services.rank.output import rank_content
+from napari_mamamia.features.challenge.services.rank.pages import find_stale
+from napari_mamamia.features.challenge.services.submission.table import TABLE
+from napari_mamamia.io.data_set.rank_files import RANK_FILE
+from napari_mamamia.io.data_set.score_files import read_response_table
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import plain_content, read_case_scores
+from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here
+from napari_mamamia.scoring.report.page import render_page
+from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.services.score.output import SCORE_TABLE
+from napari_mamamia.services.score.score import score_pairs
+
+_DRAWING: Final = re.compile(r"<svg.*?</svg>\s*|data:image/png;base64,[^\"]*", re.DOTALL)
+_SHOWN: Final = 90
+
+
+def find_changed_pages(
+    board: Leaderboard, again: ChallengeRanking, folder: Path, *, is_quick: bool = False
+) -> Iterator[str]:
+    """Yield which page is not what the challenge gives, and the first line that differs.
+
+    With `is_quick` drawings are not made again: the texts and tables alone are compared.
+    """
+    as_written = replace(again.board, created=board.created, software=board.software)
+    pages = challenge_pages(replace(again, board=as_written))
+    draw: Draw = _draw_nothing if is_quick else draw_here
+    for number, (name, page) in enumerate(pages.items()):
+        report_progress(number, len(pages), f"Proving {name}")
+        try:
+            there = read_page(folder / name)
+        except MamamiaError as error:
+            yield str(error)
+            continue
+        here = render_page(page, draw)
+        if is_quick:
+            there, here = (_DRAWING.sub("", text) for text in (there, here))
+        difference = _find_line(there, here)
+        if difference:
+            yield f"{name}: {difference}"
+    for path in find_stale(pages, folder):
+        yield f"{path.relative_to(folder).as_posix()} is of no team of this leaderboard"
+
+
+def _draw_nothing(_: Drawing) -> Drawn:
+    return Drawn(b"", "")
+
+
+def _find_line(there: str, here: str) -> str:
+    """Return the first line in which two texts differ, "" where none does."""
+    if there == here:
+        return ""
+    lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
+    number, (then, now) = next(
+        (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
+    )
+    start = next((index for index, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
+    first = max(0, start - _SHOWN // 3)
+    return (
+        f"line {number} has {then[first : first + _SHOWN]!r}, made again it has "
+        f"{now[first : first + _SHOWN]!r}"
+    )
+
+
+_TOLERANCE: Final = 1e-9
+_MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
+"""What a run took: no other run takes the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where something is not as it was, and what."""
+
+    where: str
+    text: str
+
+
+def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
+    """Return what differs in a challenge, or in a leaderboard and the challenge it was made of.
+
+    Raises
+    ------
+    FormatError
+        If there is neither at `path`, or the leaderboard's challenge is not where it says.
+    """
+    if not (path / BOARD_FILE).is_file():
+        opened = read_challenge(path)
+        return verify_folder(opened, read_ledger(opened.attempts, opened.sha256), is_quick=is_quick)
+    board = read_leaderboard(path)
+    opened = read_challenge(path / board.place)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    differences = _verify_board(opened, ledger, board, path, is_quick=is_quick)
+    return (*differences, *verify_folder(opened, ledger, is_quick=is_quick))
+
+
+def _verify_board(
+    opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path, *, is_quick: bool
+) -> list[Difference]:
+    """Return where a leaderboard is not what its challenge gives."""
+    texts = []
+    if board.sha256 != opened.sha256:
+        texts.append("it was made from another challenge.json")
+    heads = [head for head in board.heads if head not in ledger.hashes]
+    texts += [f"the ledger lost the line {head[:16]} that it was made from" for head in heads]
+    try:
+        again = make_ranking(opened, ledger, folder)
+    except MamamiaError as error:
+        return [Difference("leaderboard", text) for text in (*texts, str(error))]
+    texts += _compare_boards(board, again.board)
+    if again.summary is not None and again.read is not None:
+        content = plain_content(rank_content(again.summary.ranking, again.read, None, None))
+        texts += [
+            f"{RANK_FILE}: {text}"
+            for text in _compare_content(read_ranks(folder / RANK_FILE), content, "")
+        ]
+    if again.responses is not None and again.responses.ranking is not None:
+        content = plain_content(responses_content(again.responses.ranking))
+        texts += [
+            f"{RESPONSE_RANKS}: {text}"
+            for text in _compare_content(read_ranks(folder / RESPONSE_RANKS), content, "")
+        ]
+    if not texts:  # else the pages differ for the same reason
+        texts += find_changed_pages(board, again, folder, is_quick=is_quick)
+    return [Difference("leaderboard", text) for text in texts]
+
+
+def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
+    texts = []
+    for name in ("challenge", "profile", "rule", "ladder", "notes"):
+        if getattr(then, name) != getattr(now, name):
+            texts.append(f"{name}: {getattr(then, name)!r} there, {getattr(now, name)!r} now")
+    there = {(board.task, row.team): row for board in then.boards for row in board.rows}
+    here = {(board.task, row.team): row for board in now.boards for row in board.rows}
+    for task, team in sorted(there.keys() | here.keys()):
+        first, second = there.get((task, team)), here.get((task, team))
+        if first is None or second is None:
+            texts.append(f"{team} in {task}: {'only now' if first is None else 'no longer'} there")
+            continue
+        for field in fields(first):
+            before, after = getattr(first, field.name), getattr(second, field.name)
+            if _compare_content(before, after, ""):
+                texts.append(f"{team} in {task}: {field.name} {before} there, {after} now")
+    return texts
+
+
+@reads("the ranks of a leaderboard", "make them again with `mamamia challenge rank`")
+def read_ranks(path: Path) -> Any:
+    """Return what ``rank.json`` of a leaderboard holds, to be compared with ranks made again."""
+    return read_json(path)
+
+
+def _compare_content(then: Any, now: Any, where: str) -> list[str]:
+    """Return where two values of JSON differ by more than rounding; the first three places."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        names = sorted(map(str, then.keys() | now.keys()))
+        inner = [_compare_content(then.get(n), now.get(n), f"{where}/{n}") for n in names]
+        return [text for texts in inner for text in texts][:3]
+    if isinstance(then, list | tuple) and isinstance(now, list | tuple) and len(then) == len(now):
+        pairs = enumerate(zip(then, now, strict=True))
+        inner = [_compare_content(a, b, f"{where}/{index}") for index, (a, b) in pairs]
+        return [text for texts in inner for text in texts][:3]
+    is_number = all(isinstance(one, int | float) for one in (then, now))
+    if is_number and isclose(then, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+        return []
+    return [] if then == now else [f"{where or 'value'}: {then} there, {now} now"]
+
+
+def verify_folder(
+    opened: OpenChallenge, ledger: Ledger, *, is_quick: bool = False
+) -> tuple[Difference, ...]:
+    """Return everything in a challenge's folder that is not as it was frozen, noted and sealed.
+
+    With `is_quick` hashes alone are held against each other; else every case that was scored is
+    scored again from the sealed copies.
+    """
+    differences = [
+        Difference("challenge", text)
+        for text in find_changed_inputs(opened, with_images=opened.images is not None)
+    ]
+    differences += [Difference("ledger", problem) for problem in ledger.problems]
+    differences += _find_unnoted(opened, ledger)
+    scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
+    differences += _find_moved_on(opened, ledger)
+    for number, attempt in enumerate(scored):
+        report_progress(number, len(scored), f"Proving {attempt.team}")
+        where = f"{attempt.team}, attempt {attempt.number}"
+        try:
+            texts = _verify_attempt(opened, attempt, is_quick=is_quick)
+            differences += [Difference(where, text) for text in texts]
+        except MamamiaError as error:
+            differences.append(Difference(where, str(error)))
+    report_progress(1, 1, "Finished")
+    return tuple(differences)
+
+
+def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
+    """Yield results that no attempt of the ledger tells of."""
+    noted = {(attempt.team, attempt.digest[:16]) for attempt in ledger.attempts}
+    root = opened.folder / RESULTS
+    for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
+        folder = table.parents[1]
+        if (folder.parent.name, folder.name) not in noted:
+            text = f"{folder.relative_to(opened.folder).as_posix()} holds scores of no attempt"
+            yield Difference(folder.parent.name, text)
+
+
+def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
+    """Yield teams whose submission is another one now, or gone."""
+    teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
+    there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
+    for team in teams:
+        last = ledger.of_team(team)[-1]
+        if team not in there:
+            yield Difference(team, "its submission is gone from the folder")
+            continue
+        try:
+            digest = digest_of(there[team], opened.challenge.limits)
+        except MamamiaError as error:
+            yield Difference(team, str(error))
+            continue
+        if digest != last.digest:
+            yield Difference(team, f"{there[team].name} was changed since it was taken")
+    for team in sorted(set(there) - set(teams)):
+        yield Difference(team, "it handed something in that was not taken yet")
+
+
+def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) -> list[str]:
+    folder = opened.results(attempt.team, attempt.digest)
+    if not folder.is_dir():
+        return ["its results are gone"]
+    noted = {name: FrozenFile(name, digest) for name, digest in attempt.files}
+    problems = find_changes(folder, noted)
+    texts = list(problems.values())
+    manifest = read_manifest(folder)
+    if manifest.sha256 != attempt.digest:
+        texts.append("its manifest is of another submission")
+    sealed = folder / SEALED
+    files = {file.name: file for file in manifest.files}
+    texts += [f"sealed copy: {problem}" for problem in find_changes(sealed, files).values()]
+    there = {path.relative_to(sealed).as_posix() for path in _walk_files(sealed)}
+    texts += [f"sealed copy: {name} was added" for name in sorted(there - set(files))]
+    if PROGRAM_FILES in noted and PROGRAM_FILES not in problems:
+        files = {file.name: file for file in read_program_files(folder)}
+        texts += [
+            f"made by its program: {change}" for change in find_changes(folder, files).values()
+        ]
+    return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
+
+
+def _walk_files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+
+
+def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Attempt) -> list[str]:
+    contents, texts = look_inside(sealed), []
+    names = {name for name, _ in attempt.files}
+    if f"{SCORES}/{SCORE_TABLE}" in names:
+        rows = _compute_rows(opened, folder, contents, attempt.team)
+        texts += list(_compare_rows(rows, read_case_scores(folder / SCORES / SCORE_TABLE)))
+    if f"{RESPONSES}/{RESPONSE_TABLE}" in names:
+        is_program = contents.kind is SubmissionKind.PROGRAM
+        table = folder / RUN / TABLE if is_program else contents.responses
+        if table is None:
+            raise FormatError(f"expected a table of responses in {folder}, found none: bring it")
+        now = response_cells(read_responses(opened, table).rows)
+        then = response_cells(read_response_table(folder / RESPONSES / RESPONSE_TABLE).rows)
+        if now != then:
+            texts.append("its responses are others than those that were scored")
+    return texts
+
+
+def _compute_rows(
+    opened: OpenChallenge, folder: Path, contents: Contents, team: str
+) -> tuple[CaseScore, ...]:
+    if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
+        return read_given_scores(opened, contents.scores)
+    is_program = contents.kind is SubmissionKind.PROGRAM
+    masks = folder / RUN / MASKS if is_program else contents.folder
+    handed, _ = find_handed_masks(masks, opened.challenge.case_ids)
+    pairs = pair_masks(opened, handed, opened.challenge.case_ids)
+    plain = replace(score_settings(opened), clinical=None, n_resamples=0)
+    return score_pairs(team, pairs, plain, None).model.rows
+
+
+def _compare_rows(rows: tuple[CaseScore, ...], then: tuple[CaseScore, ...]) -> Iterator[str]:
+    by_id = {row.case_id: row for row in then}
+    names = [
+        field.name
+        for field in fields(CaseScore)
+        if field.type is float and field.name not in _MEASURED
+    ]
+    for row in rows:
+        earlier = by_id.get(row.case_id)
+        if earlier is None:
+            yield f"{row.case_id} has no row among its scores"
+            continue
+        if row.status is not earlier.status:
+            yield f"{row.case_id}: {earlier.status.value} then, {row.status.value} now"
+        for name in names:
+            before, now = getattr(earlier, name), getattr(row, name)
+            if not (isnan(before) and isnan(now)) and not isclose(
+                before, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+            ):
+                yield f"{row.case_id}: {name} was {before:.6g}, computed again {now:.6g}"
+    for case_id in sorted(set(by_id) - {row.case_id for row in rows}):
+        yield f"{case_id} is no case of the challenge, but has a row among its scores"

@@ -1,0 +1,260 @@
+"""What the files of a ranking hold: rank.json, its details, and tables for people."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.features.challenge.scoring.sites import SitesResult
+from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
+from napari_mamamia.scoring.ranking.ranking import (
+    PARITY_REASON,
+    MethodRanking,
+    OverallRanking,
+    Ranking,
+    TableRanking,
+)
+from napari_mamamia.scoring.ranking.stability import Stability
+from napari_mamamia.scoring.ranking.table import RankSettings
+
+Content = dict[str, Any]
+Numbers = NDArray[Any]
+
+DETAILS_FILE: Final = "rank_details.json"
+RANKS_FILE: Final = "ranks.csv"
+CASES_FILE: Final = "case_ranks.csv"
+VALUES_FILE: Final = "case_values.csv"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankSummary:
+    """What came of it: every table, all together, the sites, and what a reader must know."""
+
+    ranking: Ranking
+    overall: OverallRanking | None
+    sites: SitesResult | None
+    notes: tuple[str, ...]
+    folder: Path
+
+
+def rank_content(
+    ranking: Ranking, read: ReadInputs, sites: SitesResult | None, overall: OverallRanking | None
+) -> Content:
+    """Return ``rank.json``: one table, or a list of them and all together."""
+    with_draws = read.draws is not None
+    if not read.keys:
+        return _table_content(ranking.tables[0], with_draws)
+    tables = [
+        {**_keys_of(table, read.keys), **_table_content(table, with_draws)}
+        for table in ranking.tables
+    ]
+    together: Content = {}
+    if overall is not None:
+        names = overall.algorithms
+        together = {
+            **methods_content(names, overall.methods, with_draws),
+            "filled": _by_name(names, overall.filled),
+        }
+    if sites is not None:
+        together |= _sites_content(sites)
+    return {"tables": tables, "overall": together}
+
+
+def details_content(
+    ranking: Ranking, read: ReadInputs, sites: SitesResult | None, notes: Sequence[str]
+) -> Content:
+    """Return ``rank_details.json``: how it was made, and what figures are drawn from."""
+    return {
+        "settings": _settings_content(ranking.settings, ranking.n_draws),
+        "notes": list(notes),
+        "tables": [
+            {
+                **_keys_of(table, ("task", "metric", "site")),
+                "larger_is_better": table.table.is_larger_better,
+                "n_cases": len(table.cases),
+                "dropped_cases": table.dropped,
+                "missing": _by_name(table.table.algorithms, table.table.n_missing),
+                "distribution": {
+                    method.method.value: _share_ranks(table.table.algorithms, method.stability)
+                    for method in table.methods
+                    if method.stability is not None
+                },
+                "covering_rank_interval": {
+                    method.method.value: {
+                        "each": _by_name(table.table.algorithms, method.covering.marginal),
+                        "all_at_once": _by_name(
+                            table.table.algorithms, method.covering.simultaneous
+                        ),
+                    }
+                    for method in table.methods
+                    if method.covering is not None
+                },
+                "lead_changes": table.lead_changes,
+            }
+            for table in ranking.tables
+        ],
+        "site_means": [] if sites is None else sites.means,
+    }
+
+
+def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list[str | float]]:
+    """Yield the lines of ``ranks.csv``, the head first: every method side by side."""
+    methods = ranking.tables[0].methods
+    heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
+    for method in methods:
+        name = method.method.value
+        heads += [f"{name} {part}" for part in ("rank", "score", "first", "low", "high")]
+    yield list(heads)
+    for table in ranking.tables:
+        keys = [table.table.task, table.table.metric, table.table.site]
+        for index, name in enumerate(table.table.algorithms):
+            counts: list[str | float] = [len(table.cases), int(table.filled[index])]
+            yield [*keys, name, *counts, *_cells_of(table.methods, index)]
+    if overall is not None:
+        n = len({(table.table.site, case) for table in ranking.tables for case in table.cases})
+        for at, name in enumerate(overall.algorithms):
+            counts = [n, int(overall.filled[at])]
+            yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, at)]
+
+
+def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
+    """Yield the lines of ``case_ranks.csv``: a row for each case, a rank for each algorithm."""
+    for table in tables:
+        keys = [table.table.task, table.table.metric, table.table.site]
+        for case, ranks in zip(table.cases, table.case_ranks.tolist(), strict=True):
+            yield [*keys, case, *ranks]
+
+
+def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
+    """Yield the lines of ``case_values.csv``: a row for each case, a value for each algorithm.
+
+    What an algorithm did not give itself is nan, an empty cell, whatever it counts by a rule.
+    """
+    for one in tables:
+        table = one.table
+        keys = [table.task, table.metric, table.site]
+        given = np.where(table.stand_ins, np.nan, table.values)
+        for case, values in zip(table.cases, given.tolist(), strict=True):
+            yield [*keys, case, *values]
+
+
+def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
+    cells: list[str | float] = []
+    for method in methods:
+        cells += [float(method.ranks[at]), float(method.scores[at])]
+        stable = method.stability
+        parts = (stable.first, stable.low, stable.high) if stable else ()
+        cells += [float(part[at]) for part in parts] or [np.nan] * 3
+    return cells
+
+
+def _table_content(one: TableRanking, with_draws: bool) -> Content:
+    names = one.table.algorithms
+    return {
+        **methods_content(names, one.methods, with_draws),
+        "significance": _by_pair(names, one.significance),
+        "filled": _by_name(names, one.filled),
+    }
+
+
+def methods_content(
+    names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
+) -> Content:
+    """Return ranks, scores and stability by method and name, as ``rank.json`` has them."""
+    content: Content = {
+        "methods": {method.method.value: _by_name(names, method.ranks) for method in methods},
+        "scores": {method.method.value: _by_name(names, method.scores) for method in methods},
+        "stability": {
+            method.method.value: _stability_content(names, method.stability)
+            for method in methods
+            if method.stability is not None
+        },
+    }
+    if with_draws:
+        content["draws"] = {
+            method.method.value: [_by_name(names, row) for row in method.stability.ranks]
+            for method in methods
+            if method.stability is not None
+        }
+    return content
+
+
+def _stability_content(names: Sequence[str], stable: Stability) -> Content:
+    return {
+        "kendall_tau_b": stable.kendall,
+        "rank_interval": _by_name(names, np.stack([stable.low, stable.high], axis=1)),
+        "first": _by_name(names, stable.first),
+        "wins": _by_pair(names, stable.wins),
+    }
+
+
+def _share_ranks(names: Sequence[str], stable: Stability) -> Content:
+    """Return the median rank of each, and the share of resamples that give it each rank."""
+    content = {}
+    for index, name in enumerate(names):
+        ranks, counts = np.unique(stable.ranks[:, index], return_counts=True)
+        shares = {
+            f"{rank:g}": count / len(stable.ranks)
+            for rank, count in zip(ranks.tolist(), counts.tolist(), strict=True)
+        }
+        content[name] = {"median": float(stable.median[index]), "shares": shares}
+    return content
+
+
+def _sites_content(sites: SitesResult) -> Content:
+    names = sites.algorithms
+    return {
+        "site_rules": {rule.rule: _by_name(names, rule.ranks) for rule in sites.rules},
+        "site_rule_scores": {rule.rule: _by_name(names, rule.mean_ranks) for rule in sites.rules},
+        "leave_one_site_out": {site: _by_name(names, one.ranks) for site, one in sites.left_out},
+        "worst_site": [
+            {
+                **_key_texts(mean.task, mean.metric),
+                "site": {
+                    name: mean.sites[index] if index >= 0 else None
+                    for name, index in zip(names, mean.worst.tolist(), strict=True)
+                },
+                "spread": _by_name(names, mean.spread),
+            }
+            for mean in sites.means
+        ],
+        "small_sites": sites.small,
+    }
+
+
+def _settings_content(settings: RankSettings, n_draws: int) -> Content:
+    is_parity = settings.resampling.value != "cases"
+    return {
+        "ties": settings.ties,
+        "missing": settings.missing.text if settings.missing else None,
+        "rounding": "none" if settings.is_exact else "10 decimals",
+        "correction": settings.correction,
+        "alpha": settings.alpha,
+        "resamples": n_draws,
+        "seed": settings.seed,
+        "resampling": settings.resampling,
+        **({"resampling_reason": PARITY_REASON} if is_parity else {}),
+    }
+
+
+def _keys_of(one: TableRanking, keys: Sequence[str]) -> Content:
+    return {key: getattr(one.table, key) for key in keys}
+
+
+def _key_texts(task: str, metric: str) -> Content:
+    return {key: text for key, text in (("task", task), ("metric", metric)) if text}
+
+
+def _by_name(names: Sequence[str], values: Numbers) -> Content:
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def _by_pair(names: Sequence[str], values: Numbers) -> Content:
+    """Return rows of columns, without what an algorithm is to itself."""
+    return {
+        name: {other: value for other, value in zip(names, row, strict=True) if other != name}
+        for name, row in zip(names, values.tolist(), strict=True)
+    }

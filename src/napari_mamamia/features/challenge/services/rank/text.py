@@ -1,0 +1,309 @@
+"""A ranking in words and as a page: who leads, how sure that is, what would change it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
+from napari_mamamia.features.challenge.services.rank.output import RankSummary
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
+from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule, listed
+from napari_mamamia.scoring.report.certainty import few_cases, judge_certainty, show_interval
+from napari_mamamia.scoring.report.text import Answer, number
+
+
+@dataclass(frozen=True, slots=True)
+class RankBlock:
+    """One table as it is shown: a title, heads and rows of cells, and sentences below."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[str, ...]
+
+
+def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
+    """Return a block for all tables together, where there are several, and one for each."""
+    blocks = [_describe_table(summary, table) for table in summary.ranking.tables]
+    overall = summary.overall
+    if overall is None:
+        return tuple(blocks)
+    n, n_draws = _count_cases(summary), summary.ranking.n_draws
+    lines = _say_lead(overall.algorithms, overall.methods, n_draws, n)
+    if summary.sites is not None:
+        names = overall.algorithms
+        for rule in summary.sites.rules:
+            order = ", ".join(
+                f"{names[index]} {rule.ranks[index]:g}" for index in np.argsort(rule.ranks)
+            )
+            lines.append(f"Sites by {rule.rule}: {order}.")
+        lines += _say_sites_left_out(summary)
+    cells = _make_rows(overall.algorithms, overall.methods, n, overall.filled)
+    title = f"All {len(blocks)} tables together: mean rank, ranked again"
+    return RankBlock(title, _make_heads(overall.methods), cells, tuple(lines)), *blocks
+
+
+def leaderboard_content(
+    summary: RankSummary,
+    title: str = "",
+    links: Mapping[str, str] | None = None,
+    groupings: tuple[Grouping, ...] = (),
+) -> LeaderboardContent:
+    """Return what the page of a ranking shows; `links` lead from an algorithm to its own page."""
+    ranking, overall = summary.ranking, summary.overall
+    tables = [table.table for table in ranking.tables]
+    metrics = ", ".join(dict.fromkeys(table.metric for table in tables if table.metric))
+    methods = ranking.tables[0].methods if overall is None else overall.methods
+    names = ", ".join(method.method.value for method in methods)
+    settings = ranking.settings
+    missing = settings.missing.text if settings.missing else "none may be missing"
+    n_draws = f"{ranking.n_draws:,} resamples of the cases" if ranking.n_draws else "no resamples"
+    facts = (
+        f"{len(tables[0].algorithms)} algorithms; methods: {names}. Ties: {settings.ties.value}; "
+        f"missing values: {missing}; {n_draws}, seed {settings.seed}.",
+    )
+    return LeaderboardContent(
+        title or f"Leaderboard{f': {metrics}' if metrics else ''}",
+        ranking,
+        overall.methods if overall is not None else (),
+        overall.filled if overall is not None else None,
+        summary.sites,
+        # What stands first is said there.
+        [
+            _say_filled(ranking.tables[0], settings.missing) if overall is None else (),
+            *(block.lines for block in rank_blocks(summary)[1:]),
+        ],
+        facts,
+        summary.notes,
+        links or {},
+        answer_first(summary),
+        groupings,
+    )
+
+
+def order_names(summary: RankSummary) -> tuple[str, ...]:
+    """Return the algorithms in the order of the leaderboard."""
+    overall, first = summary.overall, summary.ranking.tables[0]
+    ranks = (first.methods if overall is None else overall.methods)[0].ranks
+    return tuple(
+        first.table.algorithms[index] for index in np.argsort(ranks, kind="stable").tolist()
+    )
+
+
+def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
+    """Return who leads, how sure that is, and what would change it, by the first method."""
+    overall, first = summary.overall, summary.ranking.tables[0]
+    names = first.table.algorithms if overall is None else overall.algorithms
+    methods = first.methods if overall is None else overall.methods
+    if len(names) < 2:
+        return (Answer("Who leads", _say_agreement(names, methods)),)
+    lead = methods[0]
+    n_cases = len(first.cases) if overall is None else _count_cases(summary)
+    n = f"{n_cases:,} case{'' if n_cases == 1 else 's'}"
+    if overall is not None:
+        n = f"mean rank over {len(summary.ranking.tables)} tables"
+    leaders = _find_leaders(names, lead)
+    score = number(float(lead.scores[int(np.argmin(lead.ranks))]), 4)
+    who = f"{_say_leaders(names, lead).removesuffix('.')} (score {score}; {n})."
+    sure = list(_say_agreement(names, methods))
+    if lead.stability is not None and len(leaders) == 1:
+        certainty = _say_certainty(names, lead, summary.ranking.n_draws)
+        sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty.removeprefix(': ')}.")
+    elif lead.stability is not None and len(leaders) < len(names):
+        shares = [(leader, lead.stability.first[names.index(leader)]) for leader in leaders]
+        texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
+        sure.insert(
+            0, f"Open: share of resamples of the cases in which each is first: {listed(texts)}."
+        )
+    if overall is None:
+        sure += _say_significance(first)
+        changes = [f"W{text[1:]}" for text in _say_changes(first)]
+    else:
+        changes = _say_sites_left_out(summary)
+    answers = [Answer("Who leads", (who,)), Answer("How sure", tuple(sure))]
+    if changes:
+        answers.append(Answer("What would change it", tuple(changes)))
+    return tuple(answers)
+
+
+def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
+    table = one.table
+    better = "more" if table.is_larger_better else "less"
+    n_algorithms = len(table.algorithms)
+    title = (
+        f"{n_algorithms} algorithm(s) on {len(one.cases)} case(s){table.phrase}: {better} is better"
+    )
+    n_draws, n_cases = summary.ranking.n_draws, len(one.cases)
+    lines = _say_lead(table.algorithms, one.methods, n_draws, n_cases)
+    lines += [f"What would change it: {text}" for text in _say_changes(one)]
+    lines += _say_significance(one)
+    lines += _say_filled(one, summary.ranking.settings.missing)
+    rows = _make_rows(table.algorithms, one.methods, len(one.cases), one.filled)
+    return RankBlock(title, _make_heads(one.methods), rows, tuple(lines))
+
+
+def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
+    """Say which values no algorithm gave: the rule's, and those that scoring had filled before."""
+    before = one.table.stand_ins.sum(axis=0)
+    texts = [(before, "Cases without a usable answer, counted as they were scored")]
+    if rule is not None and not one.dropped:
+        texts.append((one.filled - before, f"Missing values, counted as {rule.text}"))
+    lines = []
+    for counts, text in texts:
+        shares = [
+            f"{name} {count}"
+            for name, count in zip(one.table.algorithms, counts.tolist(), strict=True)
+            if count
+        ]
+        if shares:
+            lines.append(f"{text}: {listed(shares)}.")
+    return lines
+
+
+def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
+    names = tuple(method.method.value.replace("-then-", "\nthen\n") for method in methods)
+    sure = ("first\n%", "rank\n95 %") if methods[0].stability else ()
+    return ("algorithm", "n", "filled", *names, "score", *sure)
+
+
+def _make_rows(
+    names: Sequence[str], methods: Sequence[MethodRanking], n: int, filled: NDArray[np.int64]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the algorithms in the order of the first method; score and certainty are its."""
+    lead = methods[0]
+    rows = []
+    for index in np.argsort(lead.ranks, kind="stable").tolist():
+        score = "–" if np.isnan(lead.scores[index]) else f"{lead.scores[index]:.4f}"
+        cells = [
+            names[index],
+            f"{n}",
+            f"{filled[index]}",
+            *(f"{method.ranks[index]:g}" for method in methods),
+            score,
+        ]
+        if lead.stability is not None:
+            stable = lead.stability
+            cells += [f"{100 * stable.first[index]:.0f}", show_interval(stable, index, "–")]
+        rows.append(tuple(cells))
+    return tuple(rows)
+
+
+def _find_leaders(names: Sequence[str], one: MethodRanking) -> tuple[str, ...]:
+    return tuple(names[index] for index in np.flatnonzero(one.ranks == one.ranks.min()).tolist())
+
+
+def _count_cases(summary: RankSummary) -> int:
+    return len(
+        {(table.table.site, case) for table in summary.ranking.tables for case in table.cases}
+    )
+
+
+def _say_lead(
+    names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int, n_cases: int
+) -> list[str]:
+    """Return who leads and how sure that is, and what the other methods say."""
+    if len(names) < 2:
+        return list(_say_agreement(names, methods))
+    lead = methods[0]
+    who = _say_leaders(names, lead)
+    if len(_find_leaders(names, lead)) == 1:
+        who = f"{who.removesuffix('.')}{_say_certainty(names, lead, n_draws)}."
+        few = few_cases(n_cases)
+        who += f" How sure that is stays open: {few}." if few and lead.stability else ""
+    return [who, *_say_agreement(names, methods)]
+
+
+def _say_leaders(names: Sequence[str], lead: MethodRanking) -> str:
+    leaders, method = _find_leaders(names, lead), lead.method.value
+    if len(leaders) == len(names):
+        return f"By {method} all {len(names)} share a rank: there is no leader."
+    if len(leaders) > 1:
+        return f"By {method} {', '.join(leaders)} share the first rank."
+    return f"By {method} {leaders[0]} leads."
+
+
+def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tuple[str, ...]:
+    """Return whether the other methods put the same ones first."""
+    if len(names) < 2:
+        return ("One algorithm alone is first whatever it scores.",)
+    leaders, lines = _find_leaders(names, methods[0]), []
+    by_leaders: dict[tuple[str, ...], list[str]] = {}
+    for method in methods[1:]:
+        by_leaders.setdefault(_find_leaders(names, method), []).append(method.method.value)
+    others = {who: how for who, how in by_leaders.items() if who != leaders}
+    for who, how in others.items():
+        verb = "puts" if len(how) == 1 else "put"
+        if len(who) == len(names):
+            lines.append(f"{', '.join(how)} {verb} nobody apart.")
+        else:
+            lines.append(f"{', '.join(how)} {verb} {listed(who)} first: the methods do not agree.")
+    if not others and len(methods) > 1:
+        verdict = "put nobody apart" if len(leaders) == len(names) else "agree on who is first"
+        lines.append(f"All {len(methods)} methods {verdict}.")
+    return tuple(lines)
+
+
+def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
+    stable = lead.stability
+    if stable is None:
+        return ""
+    index = int(np.argmin(lead.ranks))
+    others = np.where(np.arange(len(names)) == index, -1.0, stable.first)
+    rival = int(np.argmax(others))
+    text = (
+        f": first in {100 * stable.first[index]:.0f} % of {n_draws:,} resamples of the cases, rank "
+        f"{show_interval(stable, index, ' to ')} in 95 % of them"
+    )
+    if others[rival] > 0:
+        text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"
+    tau = stable.kendall
+    if not np.isnan(tau.median):
+        text += f"; Kendall's tau-b {tau.median:.2f} ({tau.q25:.2f} to {tau.q75:.2f})"
+    return text
+
+
+def _say_changes(one: TableRanking) -> list[str]:
+    lines = []
+    for change in one.lead_changes:
+        share = f"{len(change.cases)} of {len(one.cases)} cases"
+        lines.append(
+            f"without {share} ({listed(change.cases)}) {change.challenger} "
+            f"draws level with {change.leader} by {change.method.value}."
+        )
+    return lines
+
+
+def _say_significance(one: TableRanking) -> list[str]:
+    m = len(one.table.algorithms)
+    if m < 2:
+        return []
+    apart = int(np.count_nonzero(one.significance <= ALPHA))
+    n_pairs = m * (m - 1) // 2
+    text = f"Significantly apart (one-sided Wilcoxon, Holm over {m * (m - 1)} tests): "
+    lead = one.methods[0]
+    line = f"{text}{apart} of {n_pairs} pairs"
+    leaders = np.flatnonzero(lead.ranks == lead.ranks.min())
+    if leaders.size == 1:
+        beaten = int(np.count_nonzero(one.significance[leaders[0]] <= ALPHA))
+        name = one.table.algorithms[int(leaders[0])]
+        line += f"; {name} beats {beaten} of the {m - 1} others"
+    return [f"{line}."]
+
+
+def _say_sites_left_out(summary: RankSummary) -> list[str]:
+    """Say which sites the lead over sites hangs on."""
+    sites = summary.sites
+    if sites is None or not sites.left_out:
+        return []
+    full = sites.rules[0].ranks
+    changed = [
+        site
+        for site, one in sites.left_out
+        if not np.array_equal(one.ranks == one.ranks.min(), full == full.min())
+    ]
+    if not changed:
+        return ["Leaving out any one site changes nobody's first rank."]
+    return [f"Without {listed(changed)} somebody else is first over the sites."]

@@ -1,0 +1,122 @@
+"""The table of predicted responses that a submission gave, looked at before anything uses it."""
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.segmentation.sandbox.external import printable, require_plain_file
+
+TABLE: Final = "predictions.csv"
+
+_COLUMNS: Final = ("patient_id", "pcr", "score")
+_TRUTH: Final[Mapping[str, int]] = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
+_TABLE_BYTES: Final = 10 * 2**20
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A predicted response: `pcr` 0 or 1, `score` the probability of 1."""
+
+    case_id: str
+    pcr: int
+    score: float
+
+
+@reads("the table of a submission", "look at it", ModelError)
+def take_responses(
+    output: Path, case_ids: Iterable[str]
+) -> tuple[tuple[Response, ...], tuple[str, ...]]:
+    """Return the predicted responses of ``predictions.csv`` in its order, and notes.
+
+    Raises
+    ------
+    ModelError
+        If the file is missing or too large, lacks a column (patient_id, pcr, score), or has a row
+        of another case, twice of one case, with a pcr other than 0 and 1, or with a score outside
+        0 to 1; or if a case has no row.
+    """
+    path = output / TABLE
+    require_plain_file(path, _TABLE_BYTES)
+    ids = list(case_ids)
+    with path.open(encoding="utf-8-sig", newline="", errors="replace") as stream:
+        rows = list(_read_rows(csv.reader(stream)))
+    responses: dict[str, Response] = {}
+    for number, row in rows:
+        response = _read_response(number, row)
+        if response.case_id not in ids:
+            raise _bad_row(number, "a patient_id that it was given", response.case_id)
+        if response.case_id in responses:
+            raise _bad_row(number, "each patient once", f"{response.case_id} again")
+        responses[response.case_id] = response
+    missing = [case_id for case_id in ids if case_id not in responses]
+    if missing:
+        raise ModelError(
+            f"{TABLE} should have a row for each of {len(ids)} case(s), but lacks "
+            f"{', '.join(missing[:_SHOWN])}: the submission must predict every case"
+        )
+    return tuple(responses.values()), tuple(_list_notes(responses.values()))
+
+
+def constant_note(responses: Iterable[Response]) -> str:
+    """Return that all predicted classes are the same, "" if they differ or there is one case."""
+    values = [response.pcr for response in responses]
+    if len(values) < 2 or len(set(values)) != 1:
+        return ""
+    return (
+        f"all {len(values)} predicted responses are {values[0]}: the challenge refuses constant "
+        "predictions"
+    )
+
+
+def _list_notes(responses: Iterable[Response]) -> Iterator[str]:
+    for response in responses:
+        if (response.score >= 0.5) != bool(response.pcr) and response.score != 0.5:
+            yield (
+                f"{response.case_id}: pcr is {response.pcr} but its score is "
+                f"{response.score:.3g}; the two are scored apart"
+            )
+
+
+def _read_rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        header: list[str] = []
+        for number, cells in enumerate(table, start=1):
+            if number == 1:
+                header = [cell.strip() for cell in cells]
+                missing = [name for name in _COLUMNS if name not in header]
+                if missing:
+                    raise ModelError(
+                        f"{TABLE} should have the columns {', '.join(_COLUMNS)}, but has "
+                        f"{printable(', '.join(header), 200)}: return them from "
+                        "predict_classification"
+                    )
+            elif cells:
+                yield number, dict(zip(header, cells, strict=False))
+    except csv.Error as error:
+        raise ModelError(f"{TABLE} should be a table, but {error}: look at it") from error
+
+
+def _read_response(number: int, row: Mapping[str, str]) -> Response:
+    pcr = row.get("pcr", "").strip()
+    if pcr not in _TRUTH:
+        raise _bad_row(number, "a pcr of 0 or 1", repr(pcr))
+    try:
+        score = float(row.get("score", ""))
+    except ValueError:
+        score = math.nan
+    if not 0 <= score <= 1:
+        raise _bad_row(number, "a score from 0 to 1", repr(row.get("score", "")))
+    return Response(row.get("patient_id", ""), _TRUTH[pcr], score)
+
+
+def _bad_row(number: int, expected: str, came: str) -> ModelError:
+    return ModelError(
+        f"row {number} of {TABLE} should have {expected}, but has {printable(came, 100)}: correct "
+        "the submission's predict_classification"
+    )

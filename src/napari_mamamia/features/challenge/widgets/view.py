@@ -1,0 +1,443 @@
+"""Tab Leaderboard: a sentence, the teams by a method, the cases of every team."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QModelIndex, Qt, Signal
+from qtpy.QtGui import QKeyEvent, QResizeEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHeaderView,
+    QSizePolicy,
+    QSplitter,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.texts import tr
+from napari_mamamia.features.challenge.services.rank.board import (
+    BoardTable,
+    CaseOrder,
+    RankBoard,
+    order_cases,
+    say_lead,
+)
+from napari_mamamia.features.challenge.widgets.models import (
+    BAD_COLOUR,
+    TEAM_WIDTHS,
+    CasesModel,
+    TeamsModel,
+)
+from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
+from napari_mamamia.widgets.controls.controls import (
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.table_fit import TableFit
+
+_NOTHING: Final = tr(
+    "No ranking is open: open the folder that `mamamia rank` or `mamamia challenge rank` wrote."
+)
+_LEAST_HEIGHT: Final = 60
+_CELL_WIDTH: Final = 72
+_MOST_LETTERS: Final = 24
+_MARGIN: Final = 18
+_SCROLL_BAR: Final = 24
+_FEWEST_LETTERS: Final = 12
+_NOTES_SHOWN: Final = 2
+_METHOD_TEXTS: Final = {
+    "mean-then-rank": tr("the mean over the cases, then ranked"),
+    "median-then-rank": tr("the median over the cases, then ranked"),
+    "q05-then-rank": tr("the worst 5 % of the cases (quantile), then ranked"),
+    "rank-then-mean": tr("ranked in each case, then the mean of those ranks"),
+    "rank-then-median": tr("ranked in each case, then the median of those ranks"),
+    "test-then-rank": tr("how many others a team beats significantly (one-sided Wilcoxon)"),
+    "composite": tr("the challenge's own score"),
+    "ladder": tr("the challenge's own score, as its ladder shows it"),
+    "challenge": tr("the challenge's own score, as its board shows it"),
+}
+
+
+class CellTable(QTableView):
+    """`opened` carries a cell's row and column: clicked, or Enter; other keys go to the image."""
+
+    opened = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setHorizontalScrollMode(QTableView.ScrollMode.ScrollPerPixel)
+        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.horizontalHeader().setHighlightSections(False)
+        self.verticalHeader().setHighlightSections(False)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.setMinimumHeight(_LEAST_HEIGHT)
+        self.fit = TableFit(self)
+        self.clicked.connect(self._open_index)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open on Enter; leave letters to the keys of the window."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._open_index(self.currentIndex())
+        elif event.text().strip():
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _open_index(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.opened.emit(index.row(), index.column())
+
+
+class LeaderboardTab(QWidget):
+    """`folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none).
+
+    `masks_chosen` carries a team and the folder of its masks, `masks_declined` a team; `reordered`
+    says that the cases are shown in another order.
+    """
+
+    folder_chosen = Signal(object)
+    cell_chosen = Signal(str, str)
+    masks_chosen = Signal(str, object)
+    masks_declined = Signal(str)
+    reordered = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("leaderboard")
+        self._board: RankBoard | None = None
+        self._table: BoardTable | None = None
+        self._team = ""
+        self._by: tuple[str, bool] = (CaseOrder.LISTED, False)
+        self.teams_model = TeamsModel()
+        self.cases_model = CasesModel()
+        self.cases_model.sort_wanted.connect(self._sort_by)
+        self._make_choices()
+        self._make_tables()
+        self._make_masks_line()
+        self._lay_out()
+        self.show_board(None)
+
+    # ---------------------------------------------------------------- for others
+
+    def show_board(self, board: RankBoard | None, problem: str = "") -> None:
+        """Show a ranking; None shows what can be opened, or the `problem` in its place."""
+        self._board = board
+        set_primary(self.open, board is None)
+        self.masks_line.hide()
+        for part in (self._tables, self._choices, self.legend):
+            part.setVisible(board is not None)
+        self._show_notes(() if board is None else board.notes)
+        if board is None:
+            self._show_table(None)
+            self.sentence.setText(problem or _NOTHING)
+            set_level(self.sentence, "error" if problem else "hint")
+            return
+        set_level(self.sentence, "")
+        self.open.setToolTip(
+            tr("Opens another folder with a ranking; this one is {folder}", folder=board.folder)
+        )
+        _fill_combo(self.tables, [table.title for table in board.tables])
+        self.tables.setVisible(len(board.tables) > 1)
+        # another ranking leads by its own method, whatever was chosen for the one before
+        _fill_combo(self.methods, ())
+        self._show_table(board.tables[0])
+        self._share_width()
+
+    def say_cases(self, text: str) -> None:
+        """Say what of these cases can be opened now, "" where all can."""
+        self.cases_note.setText(text)
+        self.cases_note.setVisible(bool(text))
+
+    def ask_masks(self, team: str, why: str = "") -> None:
+        """Ask where the masks of a team lie, whose case was opened without them."""
+        self._team = team
+        first = why or tr("Where the masks of {team} lie is not known.", team=team)
+        self.masks_text.setText(tr("{first} What is on screen is not theirs.", first=first))
+        self.legend.hide()
+        set_level(self.masks_text, "warning")
+        self.choose_masks.setText(tr("Choose the folder…"))
+        self.decline_masks.show()
+        self.masks_line.show()
+
+    def tell_masks(self, team: str, folder: Path) -> None:
+        """Say whose masks are shown, and offer another folder."""
+        self._team = team
+        self.masks_text.setText(
+            tr(
+                "Masks of {team}: …/{name}/{name_2}",
+                team=team,
+                name=folder.parent.name,
+                name_2=folder.name,
+            )
+        )
+        self.masks_text.setToolTip(
+            tr("Whose masks are shown, and from where\n{folder}", folder=folder)
+        )
+        self.legend.hide()
+        set_level(self.masks_text, "hint")
+        self.choose_masks.setText(tr("Change…"))
+        self.decline_masks.hide()
+        self.masks_line.show()
+
+    def has_keyboard(self) -> bool:
+        """Whether keys go to the cases."""
+        return self.cases.window().focusWidget() is self.cases
+
+    def case_ids(self) -> list[str]:
+        """Return the cases as shown, in order."""
+        return self.cases_model.case_ids()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the room anew: the sides stay usable in a narrow window."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._share_width()
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_choices(self) -> None:
+        self.sentence = label("leaderboard_sentence", tip=tr("Who leads and how sure that is"))
+        self.sentence.setProperty("heading", True)
+        self.open = tool_button(
+            "leaderboard_open",
+            tr("Open ranking…"),
+            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote"),
+            self._browse_folder,
+        )
+        self.open.setProperty("framed", True)
+        self.tables = _make_combo("leaderboard_table", tr("Which table: task, metric or site"))
+        self.tables.currentIndexChanged.connect(self._turn_to_table)
+        self.methods = _make_combo("leaderboard_method", tr("Which way of ranking"))
+        self.methods.currentIndexChanged.connect(lambda _at: self._show_method())
+        self.orders = _make_combo("leaderboard_order", tr("Which cases stand first"))
+        for order in CaseOrder:
+            self.orders.addItem(tr("cases {value}", value=order.value), order.value)
+        self.orders.setPlaceholderText(tr("cases by a column"))
+        self.orders.activated.connect(
+            lambda at: self._sort_by(str(self.orders.itemData(at)), False)
+        )
+        self._choices = row(self.tables, self.methods, self.orders)
+
+    def _make_tables(self) -> None:
+        self.teams: CellTable = named(
+            CellTable(),
+            "leaderboard_teams",
+            tr("The teams, best first; a click or Enter shows a team's column beside"),
+        )
+        self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+        self.teams.setModel(self.teams_model)
+        self.teams.verticalHeader().hide()
+        self.teams.fit.set_widths(TEAM_WIDTHS)
+        self.teams.opened.connect(lambda at, _column: self._show_team(at))
+        self.cases: CellTable = named(
+            CellTable(),
+            "leaderboard_cases",
+            tr(
+                "A value for each case and team; a click or Enter opens the case with the "
+                "team's mask"
+            ),
+        )
+        self.cases.setModel(self.cases_model)
+        self.cases.setSortingEnabled(True)
+        self.cases.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.cases.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.cases.opened.connect(self._choose_cell)
+        self.no_cases = label("leaderboard_no_cases", tip=tr("Why there are no cases to show"))
+        self.no_cases.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+    def _make_masks_line(self) -> None:
+        self.masks_text = label(
+            "leaderboard_masks", tip=tr("Whose masks are shown, and from where")
+        )
+        self.choose_masks = tool_button(
+            "leaderboard_choose_masks",
+            tr("Choose the folder…"),
+            tr(
+                "Chooses the folder of this team's masks; it is remembered, and used for the "
+                "other teams whose folders lie beside it"
+            ),
+            self._browse_masks,
+        )
+        self.decline_masks = tool_button(
+            "leaderboard_decline_masks",
+            tr("Go on without"),
+            tr("Opens this team's cases without its masks, until the window closes"),
+            self._decline_masks,
+        )
+        for tool in (self.choose_masks, self.decline_masks):
+            tool.setProperty("framed", True)
+        self.masks_line = row(self.masks_text, self.choose_masks, self.decline_masks)
+        self.masks_line.layout().setStretch(0, 1)
+
+    def _lay_out(self) -> None:
+        self.cases_note = label(
+            "leaderboard_cases_note", tip=tr("Which of the cases can be opened")
+        )
+        set_level(self.cases_note, "warning")
+        self.notes = label("leaderboard_notes", tip=tr("What must be known of this ranking"))
+        set_level(self.notes, "hint")
+        self.legend = label("leaderboard_legend", _legend_text(), tr("What the colours mean"))
+        title = row(self.sentence, self.open)
+        title.layout().setStretch(0, 1)
+        right = QWidget()
+        inside = QVBoxLayout(right)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.addWidget(self.cases)
+        inside.addWidget(self.no_cases, stretch=1)
+        self._tables = QSplitter(Qt.Orientation.Horizontal)
+        self._tables.addWidget(self.teams)
+        self._tables.addWidget(right)
+        for index in range(2):
+            self._tables.setStretchFactor(index, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(title)
+        layout.addWidget(self._choices)
+        layout.addWidget(self._tables, stretch=1)
+        for part in (self.masks_line, self.cases_note, self.legend, self.notes):
+            layout.addWidget(part)
+        layout.addStretch()
+
+    def _show_notes(self, notes: Sequence[str]) -> None:
+        """Show the first notes, and all of them on hover."""
+        more = len(notes) - _NOTES_SHOWN
+        self.notes.setText(
+            "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
+        )
+        self.notes.setToolTip("\n".join([tr("What must be known of this ranking"), *notes]))
+        self.notes.setVisible(bool(notes))
+
+    def _turn_to_table(self, at: int) -> None:
+        if self._board is not None and 0 <= at < len(self._board.tables):
+            self._show_table(self._board.tables[at])
+
+    def _show_table(self, table: BoardTable | None) -> None:
+        chosen = self.methods.currentData()
+        self._table = table
+        names = [] if table is None else [method.name for method in table.methods]
+        leads = "" if table is None else table.leads
+        first = next((name for name in (chosen, leads) if name in names), None)
+        at = 0 if first is None else names.index(first)
+        _fill_combo(self.methods, list(map(_explain_method, names)), at)
+        for index, name in enumerate(names):
+            self.methods.setItemData(index, name)
+        has_grid = table is not None and table.grid is not None
+        self.cases.setVisible(has_grid)
+        self.orders.setEnabled(has_grid)
+        self.no_cases.setVisible(not has_grid)
+        self.no_cases.setText("" if table is None else table.why_no_grid)
+        self._show_method()
+
+    def _show_method(self) -> None:
+        table, at = self._table, max(self.methods.currentIndex(), 0)
+        self.teams_model.show_table(table, at)
+        teams = [line.team.name for line in self.teams_model.rows]
+        rule = self._board.rule if self._board is not None else ""
+        self.cases_model.show_grid(None if table is None else table.grid, teams, rule)
+        if table is None:
+            return
+        self._fit_cases()
+        self.sentence.setText(say_lead(table, at))
+        self.methods.setToolTip(
+            tr("Which way of ranking\n{current_text}", current_text=self.methods.currentText())
+        )
+        self._sort_by(*self._by)
+
+    def _share_width(self) -> None:
+        """Give each side half; the teams leave what they do not need to the cases."""
+        half = self.width() // 2
+        self._tables.setSizes([half, half])
+
+    def _fit_cases(self) -> None:
+        """Make room for the longest case id, within reason, and for each value."""
+        self.cases.fit.set_widths([_CELL_WIDTH] * self.cases_model.columnCount())
+        letters = self.cases.fontMetrics()
+        widest = max(map(letters.horizontalAdvance, self.case_ids()), default=0)
+        most = _MOST_LETTERS * letters.averageCharWidth()
+        self.cases.verticalHeader().setFixedWidth(min(widest, most) + _MARGIN)
+        # The teams take no more than they need, and half of the room where that is little.
+        columns = range(self.teams_model.columnCount())
+        self.teams.setMaximumWidth(sum(map(self.teams.columnWidth, columns)) + _SCROLL_BAR)
+
+    def _sort_by(self, by: str, upwards: bool) -> None:
+        grid = None if self._table is None else self._table.grid
+        if grid is None:
+            return
+        is_order = by in grid.teams or by in tuple(CaseOrder)
+        self._by = (by, upwards) if is_order else (CaseOrder.LISTED, False)
+        self.orders.setCurrentIndex(self.orders.findData(str(self._by[0])))
+        self.cases_model.show_order(order_cases(grid, self._by[0], upwards=self._by[1]))
+        self.cases.scrollToTop()
+        self.reordered.emit()
+
+    def _choose_cell(self, place: int, at: int) -> None:
+        self.cell_chosen.emit(*self.cases_model.find_cell(place, at))
+
+    def _show_team(self, place: int) -> None:
+        column = self.cases_model.column_of(self.teams_model.rows[place].team.name)
+        if column is not None and self.cases_model.rowCount():
+            top = self.cases.rowAt(0)
+            self.cases.setCurrentIndex(self.cases_model.index(max(top, 0), column))
+
+    def _browse_folder(self) -> None:
+        start = str(Path.home() if self._board is None else self._board.folder)
+        chosen = QFileDialog.getExistingDirectory(self, tr("Open a ranking"), start)
+        if chosen:
+            self.folder_chosen.emit(Path(chosen))
+
+    def _browse_masks(self) -> None:
+        start = str(Path.home() if self._board is None else self._board.folder)
+        title = tr("Masks of {team}", team=self._team[:60])
+        chosen = QFileDialog.getExistingDirectory(self, title, start)
+        if chosen:
+            self.masks_chosen.emit(self._team, Path(chosen))
+
+    def _decline_masks(self) -> None:
+        self.masks_line.hide()
+        self.legend.show()
+        self.masks_declined.emit(self._team)
+
+
+def _explain_method(name: str) -> str:
+    return f"{name}: {_METHOD_TEXTS[name]}" if name in _METHOD_TEXTS else name
+
+
+def _make_combo(name: str, tip: str) -> QComboBox:
+    combo: QComboBox = named(QComboBox(), name, tip)
+    combo.setMinimumContentsLength(_FEWEST_LETTERS)
+    policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+    combo.setSizeAdjustPolicy(policy)
+    combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return combo
+
+
+def _fill_combo(combo: QComboBox, texts: Sequence[str], at: int = 0) -> None:
+    combo.blockSignals(True)
+    combo.clear()
+    combo.addItems(list(texts))
+    combo.setCurrentIndex(at if texts else -1)
+    combo.blockSignals(False)
+
+
+def _legend_text() -> str:
+    return tr(
+        '<span style="color:{bad_colour}">■</span> the darker, the nearer to the '
+        'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
+        "no usable answer, counted by the rule &nbsp; <span "
+        'style="color:{quiet_colour}">–</span> unknown',
+        bad_colour=BAD_COLOUR,
+        quiet_colour=QUIET_COLOUR,
+    )

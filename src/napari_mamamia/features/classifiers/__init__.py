@@ -1,0 +1,51 @@
+"""Classifiers: scores, stacking, audit and split of their tables; lesion detection."""
+
+from typing import Final
+
+from napari_mamamia.core.features import Command, Feature
+
+_FOCAL: Final = "napari_mamamia.features.classifiers.scoring.detection.focal"
+FEATURE: Final = Feature(
+    name="classifiers",
+    summary="classifiers, their tables, and lesion detection",
+    commands=(
+        Command(
+            "score-classifier",
+            "napari_mamamia.features.classifiers.cli.classifier:score_classifier",
+            "Score classifiers: AUC, operating points, models against models and a reader.",
+            "Scores",
+        ),
+        Command(
+            "score-detection",
+            "napari_mamamia.features.classifiers.cli.detection:score_detection",
+            "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
+            "Scores",
+        ),
+        Command(
+            "stack",
+            "napari_mamamia.features.classifiers.cli.classifier:stack",
+            "Join several models' scores to one, with and without a reader, by nested "
+            "cross-validation.",
+            "Scores",
+        ),
+        Command(
+            "audit",
+            "napari_mamamia.features.classifiers.cli.classifier:audit",
+            "Find what of a table's metadata tells its label, or the parts of its split, apart.",
+            "Scores",
+        ),
+        Command(
+            "split",
+            "napari_mamamia.features.classifiers.cli.classifier:split",
+            "Deal the patients of a table to parts, every stratum within one patient of its share.",
+            "Scores",
+        ),
+    ),
+    library={
+        "Detections": "napari_mamamia.features.classifiers.library:Detections",
+        "score_detection": "napari_mamamia.features.classifiers.library:score_detection",
+        "FocalLoss": f"{_FOCAL}:FocalLoss",
+        "risk_adjusted_focal": f"{_FOCAL}:risk_adjusted_focal",
+    },
+    docs=("howto/classifiers.md", "howto/classifier_data.md", "howto/detection.md"),
+)

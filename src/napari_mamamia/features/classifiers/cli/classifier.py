@@ -1,0 +1,276 @@
+"""The commands of classifiers and their data: `score-classifier`, `stack`, `audit`, `split`."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.options import (
+    OutOption,
+    OverwriteOption,
+    ResamplesOption,
+    SeedOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
+from napari_mamamia.cli.quantities import SENSITIVITY, Quantity
+from napari_mamamia.core.choices import MissingScore
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.classifier.score_classifier import ClassifierColumns
+
+_ABOVE: Final = Quantity("a sensitivity", 0, 0.999, "", "give a share below 1, such as 0.82")
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="Table (.csv, .xlsx, .ods) with a row for each case."),
+]
+IdOption = Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column of ids.")]
+LabelColumn = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column of 0 and 1.")]
+ReaderOption = Annotated[
+    str, typer.Option("--reader", metavar="COLUMN", help="Column of a reader's recalls, 0 and 1.")
+]
+PointOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--operating-point",
+        parser=SENSITIVITY,
+        help="Sensitivity at which to give the specificity (default 0.87); repeatable.",
+    ),
+]
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar="COLUMN", help="Column whose equal values are resampled together."
+    ),
+]
+
+
+def score_classifier(
+    table: TableArgument,
+    case_id: IdOption,
+    label: LabelColumn,
+    score: Annotated[
+        list[str],
+        typer.Option("--score", metavar="COLUMN", help="Column of a model's scores; repeatable."),
+    ],
+    out: OutOption,
+    reader: ReaderOption = "",
+    cluster: ClusterOption = "",
+    exam: Annotated[
+        str,
+        typer.Option(
+            "--exam",
+            metavar="COLUMN",
+            help="Join rows with one value (both breasts): largest score, positive if one is.",
+        ),
+    ] = "",
+    subgroup: Annotated[
+        list[str] | None,
+        typer.Option("--subgroup", metavar="COLUMN", help="Numbers for each value; repeatable."),
+    ] = None,
+    operating_point: PointOption = None,
+    partial_above: Annotated[
+        float,
+        typer.Option(
+            "--partial-above", parser=_ABOVE, help="Sensitivity above which the partial AUC counts."
+        ),
+    ] = 0.82,
+    draws: Annotated[
+        Path | None,
+        typer.Option(
+            "--draws", metavar="FILE", help="Resamples as row numbers from 0, a line each."
+        ),
+    ] = None,
+    missing: Annotated[
+        MissingScore,
+        typer.Option("--missing", help="What a score that is missing or no number counts."),
+    ] = MissingScore.LEAST_FAVOURABLE,
+    bootstrap: ResamplesOption = None,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Score classifiers: AUC, operating points, models against models and a reader."""
+    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.services.classifier import score_classifier as service
+    from napari_mamamia.services.classifier.text import classifier_lines
+
+    rules = ClassifierRules(above=partial_above, n_draws=bootstrap, seed=seed)
+    if operating_point:
+        rules = replace(rules, sensitivities=tuple(dict.fromkeys(operating_point)))
+    columns = _name_columns(case_id, label, score, reader, cluster, exam, subgroup)
+    settings = service.ClassifierSettings(rules, missing, draws)
+    job = partial(
+        service.score_classifier,
+        table,
+        columns,
+        out,
+        settings,
+        existing=existing_policy(False, overwrite),
+    )
+    summary = run(job)
+    print("\n".join(classifier_lines(summary.result, summary.notes, columns.unit)))
+    print(f"Numbers: {out / service.CLASSIFIER}\nReport: {out / service.REPORT}")
+    finish(summary.failures)
+
+
+_FOLD_NUMBER: Final = Quantity("a number of folds", 2, 100, "", "give 10", is_whole=True)
+
+
+def stack(
+    table: TableArgument,
+    case_id: IdOption,
+    label: LabelColumn,
+    score: Annotated[
+        list[str],
+        typer.Option("--score", metavar="COLUMN", help="Column of a model's scores; repeatable."),
+    ],
+    out: OutOption,
+    out_of_fold: Annotated[
+        bool,
+        typer.Option(
+            "--out-of-fold", help="Say that no model had seen the cases that it scores here."
+        ),
+    ] = False,
+    reader: ReaderOption = "",
+    cluster: ClusterOption = "",
+    centre: Annotated[
+        str, typer.Option("--centre", metavar="COLUMN", help="Column that folds are even in, too.")
+    ] = "",
+    folds: Annotated[int, typer.Option("--folds", parser=_FOLD_NUMBER, help="Folds.")] = 10,
+    one_se: Annotated[
+        bool, typer.Option("--one-se", help="The largest penalty within one standard error.")
+    ] = False,
+    bootstrap: ResamplesOption = None,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Join several models' scores to one, with and without a reader, by nested cross-validation."""
+    from napari_mamamia.features.classifiers.scoring.stacking import StackRules
+    from napari_mamamia.features.classifiers.services import stack as service
+    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.services.classifier.score_classifier import CLASSIFIER, REPORT
+    from napari_mamamia.services.classifier.text import classifier_lines
+
+    if not out_of_fold:
+        raise typer.BadParameter(
+            "expected --out-of-fold: has none of the models seen, in training or in choosing, the "
+            "cases that it scores here? If so say it; if not, the stack would be optimistic: make "
+            "scores of models that were trained elsewhere"
+        )
+    columns = _name_columns(case_id, label, score, reader, cluster)
+    rules = StackRules(n_folds=folds, one_se=one_se, seed=seed)
+    scoring = ClassifierRules(n_draws=bootstrap, seed=seed)
+    settings = service.StackSettings(rules, scoring, centre)
+    policy = existing_policy(False, overwrite)
+    summary = run(partial(service.stack_models, table, columns, out, settings, existing=policy))
+    scores = summary.scores
+    print("\n".join(classifier_lines(scores.result, scores.notes, "case")))
+    print(f"Coefficients: {out / service.STACK}\nProbabilities: {out / service.STACK_TABLE}")
+    print(f"Numbers: {out / CLASSIFIER}\nReport: {out / REPORT}")
+    finish(scores.failures)
+
+
+def audit(
+    table: TableArgument,
+    out: OutOption,
+    label: Annotated[
+        str, typer.Option("--label", metavar="COLUMN", help="Column of 0 and 1, such as pcr.")
+    ] = "",
+    split: Annotated[
+        str, typer.Option("--split", metavar="COLUMN", help="Column that names each row's part.")
+    ] = "",
+    patient: Annotated[
+        str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
+    ] = "",
+    pixels: Annotated[
+        str, typer.Option("--hash", metavar="COLUMN", help="Column that equal images share.")
+    ] = "",
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option("--leave-out", metavar="COLUMN", help="Column not to test; repeatable."),
+    ] = None,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Find what of a table's metadata tells its label, or the parts of its split, apart."""
+    from napari_mamamia.features.classifiers.services import audit as service
+
+    if not label and not split:
+        raise typer.BadParameter(
+            "expected --label or --split, got neither: name what the columns must not tell"
+        )
+    columns = service.AuditColumns(label, split, patient, pixels, tuple(leave_out or ()))
+    policy = existing_policy(False, overwrite)
+    summary = run(partial(service.audit_table, table, columns, out, seed=seed, existing=policy))
+    print("\n".join(summary.lines))
+    print(f"List: {out / service.LEAKS}\nReport: {out / service.REPORT}")
+    _finish_rows(summary.failures)
+
+
+def split(
+    table: TableArgument,
+    patient: Annotated[
+        str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
+    ],
+    part: Annotated[
+        list[str],
+        typer.Option("--part", metavar="NAME=SHARE", help="Part and its share; repeatable."),
+    ],
+    out: OutOption,
+    stratum: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stratum", metavar="COLUMN", help="Column to be even in, the first first; repeatable."
+        ),
+    ] = None,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Deal the patients of a table to parts, every stratum within one patient of its share."""
+    from napari_mamamia.features.classifiers.services import split as service
+
+    job = partial(
+        service.split_table,
+        table,
+        patient,
+        tuple(dict.fromkeys(stratum or ())),
+        service.parts_of(part),
+        out,
+        seed=seed,
+        existing=existing_policy(False, overwrite),
+    )
+    summary = run(job)
+    print("\n".join(summary.lines))
+    print(f"Parts: {out / service.SPLIT_TABLE}\nBalance: {out / service.SPLIT}")
+    _finish_rows(summary.failures)
+
+
+def _name_columns(
+    case_id: str,
+    label: str,
+    score: list[str],
+    reader: str,
+    cluster: str,
+    exam: str = "",
+    subgroup: list[str] | None = None,
+) -> "ClassifierColumns":
+    from napari_mamamia.services.classifier.score_classifier import ClassifierColumns
+
+    try:
+        return ClassifierColumns(
+            case_id, label, tuple(score), reader, cluster, exam, tuple(subgroup or ())
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _finish_rows(failures: tuple[str, ...]) -> None:
+    """Print each row that was not used; exit with 3 if there is one."""
+    for failure in failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    if failures:
+        raise typer.Exit(NOT_EVERY_CASE)

@@ -1,0 +1,1 @@
+"""Audits, splits and stacking of classifiers; scores of lesion detection."""

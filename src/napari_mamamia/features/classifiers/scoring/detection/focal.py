@@ -1,0 +1,106 @@
+"""raFocal: the risk-adjusted focal loss of boxes, in the two readings that exist of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.features.classifiers.scoring.detection.boxes import (
+    LARGEST_RISK,
+    Numbers,
+    risk_of_size,
+)
+
+_ALPHA: Final = 0.75
+_GAMMA: Final = 1.0
+
+
+class FocalReading(StrEnum):
+    """The paper's equations, or what the published code computes."""
+
+    PAPER = "paper"
+    """Bounias et al. 2025, Eq. 4 and 5: one alpha for all boxes; their sum."""
+    REFERENCE_CODE = "reference-code"
+    """1 - alpha for background, risks cut at 0.641 (not 1), weights in half precision, and the sum
+    divided by the number of boxes assigned to a lesion, at least 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FocalLoss:
+    """The loss of some boxes: `terms` (n,) without risk, `weights` (n,), and the whole `loss`.
+
+    The whole is the sum of their products, under `reference-code` divided by the number of boxes
+    that are assigned to a lesion.
+    """
+
+    terms: Numbers
+    weights: Numbers
+    loss: float
+
+    @property
+    def weighted(self) -> Numbers:
+        """The loss of each box."""
+        products: Numbers = self.terms * self.weights
+        return products
+
+
+def risk_adjusted_focal(
+    logits: Numbers,
+    is_lesion: NDArray[np.bool_],
+    sizes_mm: Numbers,
+    reading: FocalReading | Literal["paper", "reference-code"] = FocalReading.PAPER,
+    *,
+    alpha: float = _ALPHA,
+    gamma: float = _GAMMA,
+) -> FocalLoss:
+    """Return the risk-adjusted focal loss of boxes: one on a lesion weighs 1 + risk, else 2 - risk.
+
+    Parameters
+    ----------
+    logits
+        One for each box, of "lesion".
+    is_lesion
+        Which boxes are assigned to a lesion; the others are background.
+    sizes_mm
+        The axial box side of that lesion, or of the box itself where it is background.
+    reading
+        "paper" or "reference-code", see `FocalReading`.
+    alpha, gamma
+        Those of the focal loss.
+
+    Raises
+    ------
+    ArgumentError
+        If the arrays differ in length, or hold what is not finite.
+
+    Examples
+    --------
+    >>> lesion = np.array([True, False])
+    >>> risk_adjusted_focal(np.array([0.5, 1.2]), lesion, np.array([12.0, 120.0])).weights.round(6)
+    array([1.21336, 1.04625])
+    """
+    logits, sizes = np.asarray(logits, np.float64), np.asarray(sizes_mm, np.float64)
+    is_lesion = np.asarray(is_lesion, np.bool_)
+    if not logits.shape == sizes.shape == is_lesion.shape or logits.ndim != 1:
+        raise ArgumentError(
+            "expected a logit, a mark and a size for each box, got arrays of shapes "
+            f"{logits.shape}, {is_lesion.shape} and {sizes.shape}: pass three of one length"
+        )
+    if not (np.isfinite(logits).all() and np.isfinite(sizes).all()):
+        raise ArgumentError("expected finite logits and sizes, got others: leave these boxes out")
+    signed = np.where(is_lesion, logits, -logits)
+    of_code = FocalReading(reading) is FocalReading.REFERENCE_CODE
+    share = np.where(is_lesion, alpha, 1 - alpha if of_code else alpha)
+    terms = share * np.exp(gamma * log_expit(-signed)) * -log_expit(signed)
+    risks = risk_of_size(sizes)
+    if of_code:
+        risks = np.minimum(risks, LARGEST_RISK)
+    weights = np.where(is_lesion, 1 + risks, 2 - risks)
+    if of_code:
+        weights = weights.astype(np.float16).astype(np.float64)
+    total = float((terms * weights).sum())
+    return FocalLoss(terms, weights, total / max(1, int(is_lesion.sum())) if of_code else total)

@@ -1,0 +1,1 @@
+"""What `mamamia` does with classifiers, detections and their tables."""

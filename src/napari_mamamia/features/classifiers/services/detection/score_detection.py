@@ -1,0 +1,118 @@
+"""`mamamia score-detection`: lesions found, false boxes, and everything that follows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.features.classifiers.scoring.detection.detection import (
+    score_detection as numbers_of,
+)
+from napari_mamamia.features.classifiers.scoring.detection.report import write_detection_page
+from napari_mamamia.features.classifiers.scoring.detection.results import (
+    DetectionResult,
+    DetectionSettings,
+)
+from napari_mamamia.features.classifiers.services.detection.inputs import (
+    DetectionMasks,
+    DetectionTables,
+    ReadDetection,
+    read_masks,
+    read_tables,
+)
+from napari_mamamia.features.classifiers.services.detection.output import write_detection
+from napari_mamamia.services.batch.in_subprocess import drawing_place
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DetectionSummary:
+    """What a detection run found, and the folder it was written to.
+
+    `failures` are rows and files that could not be read, `warnings` what is unusual.
+    """
+
+    result: DetectionResult
+    folder: Path
+    failures: tuple[CaseFailure, ...]
+    warnings: tuple[str, ...]
+
+
+def score_detection(
+    source: DetectionTables | DetectionMasks,
+    out: Path,
+    settings: DetectionSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> DetectionSummary:
+    """Score predicted boxes, or the parts of predicted masks, and write all of it to `out`.
+
+    Writes ``detection.json``, ``lesions.csv``, ``boxes.csv``, ``curve.csv``, ``report.html`` and
+    ``figures``.
+
+    Raises
+    ------
+    FormatError
+        If a table or folder cannot be read, or the truth in it is not sound.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or DetectionSettings()
+    read = read_detection(source, settings)
+    _claim_folder(source, settings, out, existing)
+    return _write_results(source, read, numbers_of(read.data, settings), out, existing)
+
+
+def save_detection(
+    source: DetectionTables | DetectionMasks,
+    read: ReadDetection,
+    result: DetectionResult,
+    out: Path,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> DetectionSummary:
+    """Write what was scored already to `out`, as `score_detection` does."""
+    _claim_folder(source, result.settings, out, existing)
+    return _write_results(source, read, result, out, existing)
+
+
+def _claim_folder(
+    source: DetectionTables | DetectionMasks,
+    settings: DetectionSettings,
+    out: Path,
+    existing: Existing,
+) -> None:
+    folders = source.folders if isinstance(source, DetectionMasks) else ()
+    parameters = (*source.parameters, *settings.parameters)
+    claim_folder(out, "score-detection", parameters, existing, folders)
+
+
+def _write_results(
+    source: DetectionTables | DetectionMasks,
+    read: ReadDetection,
+    result: DetectionResult,
+    out: Path,
+    existing: Existing,
+) -> DetectionSummary:
+    replace = existing is not Existing.REFUSE
+    write_detection(result, read.failures, read.warnings, out, overwrite=replace)
+    warnings, name = (*read.warnings, *result.warnings), _name_of(source)
+    with drawing_place() as draw:
+        write_detection_page(
+            result, name, out, read.failures, warnings, overwrite=replace, draw=draw
+        )
+    return DetectionSummary(result, out, read.failures, warnings)
+
+
+def read_detection(
+    source: DetectionTables | DetectionMasks, settings: DetectionSettings
+) -> ReadDetection:
+    """Return all cases of tables or folders; raises as `score_detection`."""
+    if isinstance(source, DetectionTables):
+        return read_tables(source)
+    return read_masks(source, settings.rule.matching)
+
+
+def _name_of(source: DetectionTables | DetectionMasks) -> str:
+    if isinstance(source, DetectionTables):
+        return source.predictions.stem
+    return source.prediction.resolve().name

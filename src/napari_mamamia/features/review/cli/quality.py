@@ -1,0 +1,85 @@
+"""`mamamia review queue` and `capture`: what to look at first, what was found, when to stop."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.options import OverwriteOption, SeedOption
+from napari_mamamia.cli.printing import run
+from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.features.review.cli.options import make_out_option
+
+_SHARE: Final = Quantity("a share of random cases", 0, 1, "", "give 0.1 for 1 in 10")
+_TARGET: Final = Quantity("a share of errors", 0.01, 1, "", "give 0.95")
+_SHOWN: Final = 10
+
+OutOption = Annotated[Path, make_out_option("Folder for the files.")]
+
+
+def queue(
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES", parser=Path, help="Folder or case_scores.csv of `mamamia score`."
+        ),
+    ],
+    out: OutOption,
+    signs: Annotated[
+        Path | None,
+        typer.Option(
+            "--signs",
+            metavar="TABLE",
+            parser=Path,
+            help="What else is known of cases, by case_id.",
+        ),
+    ] = None,
+    random: Annotated[
+        float, typer.Option("--random", parser=_SHARE, help="Share drawn at random, read first.")
+    ] = 0.1,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Order cases by disagreement of model and reference: OUT/queue.csv, .json, .txt."""
+    from napari_mamamia.features.review.services.quality_queue import make_queue
+
+    result = run(partial(make_queue, scores, out, signs, seed, random, overwrite=overwrite))
+    n_random = result.queue.n_random
+    print(f"{len(result.queue.places)} case(s), the first {n_random} drawn at random, then:")
+    for place in result.queue.places[n_random : n_random + _SHOWN]:
+        print(f"  {place.case_id}: {place.why or 'nothing known'}")
+    for note in result.notes:
+        print(f"note: {note}")
+    for path in result.files:
+        print(f"Queue: {path}")
+
+
+def capture(
+    queue_file: Annotated[
+        Path,
+        typer.Argument(metavar="QUEUE", parser=Path, help="queue.json of `mamamia review queue`."),
+    ],
+    found: Annotated[
+        Path,
+        typer.Option(
+            "--found",
+            metavar="TABLE",
+            parser=Path,
+            help="What was read: case_id and error, in that order.",
+        ),
+    ],
+    out: OutOption,
+    target: Annotated[
+        float, typer.Option("--target", parser=_TARGET, help="Share of errors to be found.")
+    ] = 0.95,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Say what was found of all errors and whether to stop: OUT/capture.csv, .json, .txt."""
+    from napari_mamamia.features.review.services.quality_queue import describe_capture, make_capture
+
+    result = run(partial(make_capture, queue_file, found, out, target, overwrite=overwrite))
+    for line in describe_capture(result.capture):
+        print(line)
+    for path in result.files:
+        print(f"Capture: {path}")

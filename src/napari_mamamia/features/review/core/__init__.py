@@ -1,0 +1,1 @@
+"""The records of a review study and of its quality checks."""

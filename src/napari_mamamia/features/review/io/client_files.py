@@ -1,0 +1,236 @@
+"""What this computer keeps of its readers' studies: where work lies, half answers, the images.
+
+::
+
+    desk/STUDY_ID/work/READER/ROUND-KIND/    a workspace: masks and journals of a round
+    desk/STUDY_ID/drafts/READER/CASE.ROUND-KIND.json    answers that are not handed in yet
+    desk/STUDY_ID/images.json                where the images are here
+    desk/STUDY_ID/known.json                 what had been read of the study, by the last hashes
+    desk/STUDY_ID/copy/                      study.json, what is frozen with it, and all events
+
+A round has a workspace of its own, a hidden repeat and a judge's mask too: what was drawn before is
+not there to be seen. The copy is what work begins from while the study's folder is away; once it
+is there nothing is taken from the copy.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
+from napari_mamamia.core.progress import paced
+from napari_mamamia.features.review.core.review import Study, Task
+from napari_mamamia.features.review.io.study_file import STUDY_NAME, read_study
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventProblem
+from napari_mamamia.io.workspace.workspace import file_name
+
+EVENTS: Final = "events"
+KNOWN: Final = "known.json"
+COPY: Final = "copy"
+_MOST_BYTES: Final = 4 << 20
+_IMAGES: Final = "images.json"
+JUDGE: Final = "judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was answered and how long was worked, before it is handed in."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    active_s: int = 0
+
+
+NO_DRAFT: Final = Draft()
+
+
+class ClientFiles:
+    """The files of one study on this computer.
+
+    Parameters
+    ----------
+    home
+        This computer's folder of all studies.
+    study_id
+        Of the study.
+    """
+
+    def __init__(self, home: Path, study_id: str) -> None:
+        self._root = home / file_name(study_id, "a study's id")
+        self._draft_turn = threading.Lock()
+        self._newest_drafts: dict[Path, int] = {}
+
+    def work_folder(self, reader: str, round_: int, kind: str) -> Path:
+        """Return the workspace of a reader's round; `kind` is an occasion, or `JUDGE`."""
+        return self._root / "work" / file_name(reader, "a reader") / file_name(f"{round_}-{kind}")
+
+    def read_draft(self, task: Task, round_: int) -> Draft:
+        """Return what was kept of a task; an empty draft where nothing can be read."""
+        try:
+            content = read_json(self._draft_path(task, round_), _MOST_BYTES)
+        except (OSError, ValueError, RecursionError):
+            return Draft()
+        if not isinstance(content, dict):
+            return Draft()
+        answers, seconds = content.get("answers"), content.get("active_s")
+        return Draft(
+            answers if isinstance(answers, dict) else {},
+            seconds if type(seconds) is int and seconds >= 0 else 0,
+        )
+
+    def write_draft(self, task: Task, round_: int, draft: Draft, number: int | None = None) -> None:
+        """Keep what was answered so far.
+
+        `number` counts up as answers are given: a draft that comes late is not laid over a newer
+        one. None is always kept.
+
+        Raises
+        ------
+        SaveError
+            If this computer's disk refuses.
+        """
+        path = self._draft_path(task, round_)
+        content = {"answers": draft.answers, "active_s": draft.active_s}
+        with self._draft_turn:
+            if number is not None and number < self._newest_drafts.get(path, number):
+                return
+            write_json(content, path, overwrite=True)
+            if number is not None:
+                self._newest_drafts[path] = number
+
+    def read_images(self) -> Path | None:
+        """Return where the images lie on this computer; None where nobody said."""
+        try:
+            content = read_json(self._root / _IMAGES, _MOST_BYTES)
+        except (OSError, ValueError, RecursionError):
+            return None
+        place = content.get("data_set") if isinstance(content, dict) else None
+        return Path(place) if isinstance(place, str) and place else None
+
+    def write_images(self, place: Path) -> None:
+        """Keep where the images lie on this computer; SaveError as `write_draft`."""
+        write_json({"data_set": str(place)}, self._root / _IMAGES, overwrite=True)
+
+    def _draft_path(self, task: Task, round_: int) -> Path:
+        name = f"{file_name(task.case)}.{round_}-{task.occasion}.json"
+        return self._root / "drafts" / file_name(task.reader, "a reader") / name
+
+
+# ---------------------------------------------------------- while a study is away
+
+
+def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
+    """Return the newest copy of the study that lay in a folder, its hash and place; None for none.
+
+    A copy whose file is not the one that this computer had read is none.
+    """
+    here = str(folder.absolute())
+    places = [path.parent for path in home.glob(f"*/{KNOWN}")]
+    for place in sorted(places, key=lambda one: (one / KNOWN).stat().st_mtime, reverse=True):
+        before = read_known(place)
+        with suppress(FormatError):
+            if before.get("folder") == here:
+                study, origin = read_study(place / COPY)
+                if origin == before.get("origin"):
+                    return study, origin, place / COPY
+    return None
+
+
+def keep_copy(folder: Path, study: Study, place: Path) -> None:
+    """Bring the copy of a study up to its folder; what cannot be read or written now is left.
+
+    Files of events that have the size of the copy's are not read again.
+    """
+    for name in (STUDY_NAME, *(file.name for file in study.files)):
+        with suppress(OSError, MamamiaError):
+            _copy_file(folder / file_name(name), place / COPY / file_name(name))
+    for path in paced((folder / EVENTS).rglob("*.jsonl"), "Copying the study"):
+        copy = place / COPY / EVENTS / path.relative_to(folder / EVENTS)
+        with suppress(OSError, MamamiaError):
+            if not copy.exists() or copy.stat().st_size != path.stat().st_size:
+                _copy_file(path, copy)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with open_plain(source) as stream:
+        content = stream.read()
+    if target.exists() and sha256_of(target) == hashlib.sha256(content).hexdigest():
+        return
+    with saving(target, overwrite=True) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_known(place: Path) -> dict[str, Any]:
+    """Return what a computer noted of a study that it read; nothing where that cannot be read."""
+    try:
+        content = read_json(place / KNOWN)
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def known_masks(place: Path) -> frozenset[str]:
+    """Return the SHA-256 of the masks that were there when a computer last read a study."""
+    names = read_known(place).get("masks")
+    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+
+
+def note_known(
+    place: Path,
+    folder: Path,
+    origin: str,
+    masks: Iterable[str],
+    chains: Mapping[str, Sequence[Event]],
+) -> None:
+    """Note on this computer what was there, so that a copy that lacks it is told from it."""
+    heads = {name: [events[-1].seq, events[-1].hash] for name, events in chains.items() if events}
+    before = read_known(place).get("heads", {})
+    missed = {name: before[name] for name, _ in _find_lost(before, chains)}
+    about = {"folder": str(folder.absolute()), "origin": origin, "masks": sorted(masks)}
+    content = {**about, "heads": {**heads, **missed}}
+    with suppress(SaveError):
+        write_text_atomically(place / KNOWN, json.dumps(content), overwrite=True)
+
+
+def list_missing(
+    place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
+) -> tuple[EventProblem, ...]:
+    """Return what this computer had read of a study and what is not there now."""
+    before = read_known(place)
+    problems = []
+    if before.get("origin", origin) != origin:
+        text = "it is another one than this computer knew under this study's id"
+        problems.append(EventProblem(STUDY_NAME, text))
+    here = Path(str(before.get("folder", folder.absolute())))
+    where = "" if here == folder.absolute() else f" (this computer knew the study at {here})"
+    for name, seq in _find_lost(before.get("heads", {}), chains):
+        text = f"event {seq}, which this computer had read, is not there{where}"
+        problems.append(EventProblem(name, text))
+    return tuple(problems)
+
+
+def _find_lost(
+    heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
+) -> list[tuple[str, int]]:
+    """Return the files that lack an event which was there: (name, its place)."""
+    lost = []
+    for name, head in heads.items():
+        if not isinstance(head, list) or len(head) != 2:
+            continue
+        events = chains.get(name, ())
+        seq, digest = head
+        index = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
+        is_there = index >= 0 and events[index].hash == digest
+        if not is_there and not any(event.hash == digest for event in events):
+            lost.append((name, seq))
+    return lost

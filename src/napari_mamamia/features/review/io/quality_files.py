@@ -1,0 +1,160 @@
+"""Files of quality control: the queue, further signs of disagreement, what was read."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.features.review.core.quality import Queue
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.tables.cells import is_missing, parse_id, parse_label, parse_number
+from napari_mamamia.io.tables.table import Column, optional, read_table
+
+_QUEUE_KEY: Final = "mamamia_queue"
+_SCHEMA: Final = 1
+_REMEDY: Final = "make it again with `mamamia review queue`"
+_CODEC: Final = RecordCodec(Queue, _REMEDY)
+_CASE: Final = "case_id"
+ERROR: Final = "error"
+
+SITE: Final = "site"
+SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "touches_border", SITE)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSigns:
+    """What a table says of a case beside its score; nan, None and "" where it does not.
+
+    See `core.quality.QualityCase`.
+    """
+
+    missed_lesions: float = math.nan
+    count_difference: float = math.nan
+    doubt: float = math.nan
+    other_side: bool | None = None
+    touches_border: bool | None = None
+    site: str = ""
+
+
+def queue_text(queue: Queue) -> str:
+    """Return a queue as its file holds it."""
+    content = {_QUEUE_KEY: _SCHEMA, **_CODEC.plain(queue)}
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+@reads("a queue of quality control (JSON)", _REMEDY)
+def read_queue(path: Path) -> Queue:
+    """Return the queue in a file.
+
+    Raises
+    ------
+    FormatError
+        If it is none.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.pop(_QUEUE_KEY, None) != _SCHEMA:
+        raise FormatError(
+            f"expected a queue of version {_SCHEMA} at {path}, got something else: {_REMEDY}"
+        )
+    return _CODEC.record(content, path)
+
+
+@reads("a table of signs of disagreement", "give it a column case_id and one of those it may have")
+def read_signs(path: Path) -> dict[str, CaseSigns]:
+    """Return what a table (.csv, .xlsx, .ods) says of each case.
+
+    Columns: `case_id` and any of `missed_lesions`, `count_difference`, `doubt` (numbers),
+    `other_side`, `touches_border` (yes or no), `site`; others are passed over.
+
+    Raises
+    ------
+    FormatError
+        If a case is there twice, no column is known, or a cell is not what its column holds.
+    """
+    signs = {}
+    for line, row in _read_rows(path, SIGNS):
+        number = partial(_parse_number, path=path, line=line)
+        flag = partial(_parse_flag, path=path, line=line)
+        site = row.get(SITE)
+        signs[str(row[_CASE])] = CaseSigns(
+            number(row.get("missed_lesions"), "missed_lesions"),
+            number(row.get("count_difference"), "count_difference"),
+            number(row.get("doubt"), "doubt"),
+            flag(row.get("other_side"), "other_side"),
+            flag(row.get("touches_border"), "touches_border"),
+            "" if is_missing(site) else str(site).strip(),
+        )
+    return signs
+
+
+@reads("a table of what was read", "give it the columns case_id and error (yes or no)")
+def read_marks(path: Path) -> dict[str, bool]:
+    """Return whether each case that was read had an error, in the order of the lines.
+
+    Columns `case_id` and `error` (yes or no); a case whose `error` is empty was not read.
+
+    Raises
+    ------
+    FormatError
+        If a case is there twice, a column is missing, or a cell is neither yes nor no.
+    """
+    marks = {}
+    for line, row in _read_rows(path, (ERROR,)):
+        mark = _parse_flag(row.get(ERROR), ERROR, path, line)
+        if mark is not None:
+            marks[str(row[_CASE])] = mark
+    return marks
+
+
+def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[str, object]]]:
+    """Return the rows of a table by column; ids as texts, each once."""
+    columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
+    table = read_table(path, columns, any_of=True)
+    table.require_cases()
+    cells = {name: table.column(name) for name in (_CASE, *names) if table.has(name)}
+    rows: dict[str, tuple[int, Mapping[str, object]]] = {}
+    for index, line in enumerate(table.rows):
+        row = {name: column[index] for name, column in cells.items()}
+        try:
+            if line.problem:
+                raise ValueError(line.problem)  # noqa: TRY301
+            case_id = parse_id(row.get(_CASE))
+        except ValueError as error:
+            raise FormatError(
+                f"{path}, line {line.number}: {error}: give each line a case"
+            ) from error
+        if case_id in rows:
+            raise FormatError(
+                f"expected each case once in {path}, got {case_id!r} in lines {rows[case_id][0]} "
+                f"and {line.number}: leave one out"
+            )
+        rows[case_id] = (line.number, {**row, _CASE: case_id})
+    return list(rows.values())
+
+
+def _parse_number(cell: object, name: str, path: Path, line: int) -> float:
+    if is_missing(cell):
+        return math.nan
+    try:
+        return parse_number(cell)
+    except ValueError:
+        raise FormatError(
+            f"expected a number in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
+            "correct the cell or leave it empty"
+        ) from None
+
+
+def _parse_flag(cell: object, name: str, path: Path, line: int) -> bool | None:
+    try:
+        return parse_label(cell)
+    except ValueError:
+        raise FormatError(
+            f"expected yes or no in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
+            "correct the cell or leave it empty"
+        ) from None

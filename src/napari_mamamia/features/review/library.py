@@ -1,0 +1,166 @@
+"""`open_study`: a review study as tables, its agreement, and the masks that it accepted."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.services import check_study
+from napari_mamamia.features.review.services.accepted import list_accepted
+from napari_mamamia.features.review.services.agreement.agree import (
+    StudyAgreement,
+    measure_agreement,
+)
+from napari_mamamia.features.review.services.check_study import StudyStatus
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.features.review.services.look import read_whole, replay_reading
+from napari_mamamia.features.review.services.unblinding import require_sight
+from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.library.argument_words import advising_arguments
+from napari_mamamia.library.arguments import PathLike, path_of
+from napari_mamamia.library.progress import drive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ReviewStudy:
+    """A review study: ``.cases`` and ``.readers`` are tables. Made by `open_study`.
+
+    Every look reads the study anew: others may be at work in it.
+    """
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store = store
+
+    def __repr__(self) -> str:
+        """Return the title, and how many cases are in which state."""
+        status = self.status
+        states = ", ".join(f"{state} {count}" for state, count in status.states.items() if count)
+        return f"ReviewStudy({status.study}, {status.n_cases} cases: {states})"
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return Path(self._store.share.place)
+
+    @property
+    def status(self) -> StudyStatus:
+        """Where it stands, as one record."""
+        return check_study.find_status(self._store)
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """A row for each case: its state, readings given, how it was decided."""
+        import pandas as pd
+
+        state = replay_reading(self._store, read_whole(self._store))
+        rows = []
+        for view in state.cases:
+            decision = view.decision
+            row: dict[str, Any] = {
+                "case_id": state.study.case(view.key).case_id,
+                "state": view.state.value,
+                "n_readings": sum(
+                    bool(reading.hash) and not reading.occasion for reading in view.readings
+                ),
+                "choice": "" if decision is None else decision.choice,
+                "has_conflict": bool(view.conflicts),
+            }
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("case_id")
+
+    @property
+    def readers(self) -> "pd.DataFrame":
+        """A row for each person: tasks, readings done, minutes of work."""
+        import pandas as pd
+
+        rows = [
+            {
+                "reader": reader.reader,
+                "name": reader.name,
+                "roles": ", ".join(reader.roles),
+                "n_tasks": reader.n_tasks,
+                "n_read": reader.n_read,
+                "minutes": reader.active_s / 60,
+            }
+            for reader in self.status.readers
+        ]
+        return pd.DataFrame(rows).set_index("reader")
+
+    @advising_arguments
+    def agreement(
+        self,
+        *,
+        reader: str = "",
+        unblind: str = "",
+        passphrase: str = "",
+        bootstrap: int = 1000,
+        seed: int = 42,
+        progress: bool = True,
+    ) -> StudyAgreement:
+        """Return how far the readers agree, with the numbers of ``mamamia review agreement``.
+
+        Parameters
+        ----------
+        reader
+            Who asks, where readers do not see each other: a lead or an adjudicator.
+        unblind
+            Why somebody else may see it. That it was looked at, by whom and why, everybody sees in
+            the audit trail.
+        passphrase
+            Of the key of who asks, where that person has one that counts.
+        bootstrap, seed
+            Resamples for the 95 % intervals (0: none) and their seed.
+
+        Raises
+        ------
+        CaseError
+            If the study is blind and nobody says who asks, who may not gives no reason, or the key
+            of who asks counts and the passphrase does not open it.
+        FormatError
+            If the study cannot be read to the end.
+        """
+        ask = partial(str, passphrase)
+        require_sight(self._store, reader, unblind, review_folder(), ask, "agreement")
+        job = partial(measure_agreement, self._store, n_resamples=bootstrap, seed=seed)
+        return drive(job, progress)
+
+    def accepted_masks(self) -> dict[str, Mask]:
+        """Return the masks that were accepted, by case id; a case without one is not there.
+
+        Neither is one with an open conflict, nor one for which it was accepted that there is
+        nothing. ``mm.score(study.accepted_masks(), predictions)`` scores against them.
+
+        Raises
+        ------
+        FormatError
+            If a mask is missing or was changed, or the study cannot be read to the end.
+        """
+        state = replay_reading(self._store, read_whole(self._store))
+        masks = {}
+        for case in list_accepted(state).cases:
+            labels = load_stored_labels(self._store, case.decision.mask)
+            if labels is not None:
+                masks[case.case_id] = labels.mask()
+        return masks
+
+
+@advising_arguments
+def open_study(folder: PathLike) -> ReviewStudy:
+    """Return a review study that `mamamia review init` made; nothing in it is changed.
+
+    Parameters
+    ----------
+    folder
+        That holds ``study.json``.
+
+    Raises
+    ------
+    ArgumentError
+        If `folder` is no path.
+    FormatError
+        If there is no study.
+    """
+    return ReviewStudy(FolderStore(path_of(folder, "folder"), review_folder()))

@@ -1,0 +1,190 @@
+"""Dealing out cases to readers: balanced, connected, each in an order of its own, by a seed."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan, Task
+
+_TRIES: Final = 20
+"""Deals that are tried until all readers are connected by cases that they share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Tasks in the order in which each reader gets them, and what is to be seen before freezing.
+
+    Parameters
+    ----------
+    tasks
+        By reader, each in the reader's own order.
+    loads
+        Readings of each reader, hidden repeats included.
+    n_repeats
+        Hidden repeats of each reader.
+    pairs
+        Cases that each pair of readers shares.
+    is_connected
+        Whether every reader can be compared with every other by way of shared cases; without it
+        agreement cannot be told from the difficulty of the cases.
+    """
+
+    tasks: tuple[Task, ...]
+    loads: tuple[tuple[str, int], ...]
+    n_repeats: tuple[tuple[str, int], ...]
+    pairs: tuple[tuple[str, str, int], ...]
+    is_connected: bool
+
+
+def deal_cases(
+    plan: StudyPlan,
+    cases: Sequence[str],
+    readers: Sequence[str],
+    order: Sequence[str] = (),
+) -> Deal:
+    """Deal each case to as many readers as the plan says.
+
+    Loads differ by at most one case. Among readers of the same load those come first who connect
+    readers that share no case yet, directly or by way of others, then those who share the fewest
+    cases with the readers chosen already, then chance. In the mode second-look the first of two
+    readers alternates by load too. Each reader's order is shuffled; a hidden repeat comes in the
+    second half of it and never next to its first time where there are three tasks or more.
+
+    Parameters
+    ----------
+    cases, readers
+        Keys of cases and ids of readers, each once.
+    order
+        Keys in the order in which every reader gets them, such as that of quality control; none
+        to shuffle.
+
+    Raises
+    ------
+    CaseError
+        If there are fewer readers than readings of a case, or no case.
+    """
+    if not cases or len(readers) < plan.n_readers:
+        raise CaseError(
+            f"expected at least 1 case and {plan.n_readers} reader(s), got {len(cases)} and "
+            f"{len(readers)}: name more readers, or ask for fewer readings of a case"
+        )
+    children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
+    places = {case: index for index, case in enumerate(order)}
+    deals = (
+        _deal_once(plan, cases, readers, places, np.random.default_rng(child)) for child in children
+    )
+    first = next(deals)
+    if first.is_connected or plan.n_readers == 1 or len(cases) * plan.n_readers < len(readers):
+        return first
+    return next((deal for deal in deals if deal.is_connected), first)
+
+
+def order_of_looks(tasks: Iterable[Task], mode: ReadingMode) -> dict[tuple[str, int], list[str]]:
+    """Return who reads a case, by (case, occasion); in second-look the first comes first."""
+    looks: dict[tuple[str, int], list[str]] = {}
+    for task in tasks:
+        looks.setdefault((task.case, task.occasion), []).append(task.reader)
+    if mode is not ReadingMode.SECOND_LOOK:
+        return {place: sorted(readers) for place, readers in looks.items()}
+    return looks
+
+
+def _deal_once(
+    plan: StudyPlan,
+    cases: Sequence[str],
+    readers: Sequence[str],
+    places: Mapping[str, int],
+    rng: np.random.Generator,
+) -> Deal:
+    loads = dict.fromkeys(readers, 0)
+    pairs: Counter[tuple[str, str]] = Counter()
+    group = {reader: reader for reader in readers}
+    given: dict[str, list[str]] = {}
+    for index in rng.permutation(len(cases)):
+        chosen: list[str] = []
+        luck = dict(zip(readers, rng.random(len(readers)), strict=True))
+        while len(chosen) < plan.n_readers:
+            chosen.append(_choose_reader(chosen, loads, pairs, group, luck))
+            loads[chosen[-1]] += 1
+        for a, b in combinations(chosen, 2):
+            pairs[_pair_of(a, b)] += 1
+            _join_groups(group, a, b)
+        given[cases[index]] = chosen
+    firsts = _choose_firsts(given, rng) if plan.mode is ReadingMode.SECOND_LOOK else {}
+    orders = {reader: _order_tasks(plan, reader, given, places, rng) for reader in readers}
+    tasks = [task for reader in readers for task in orders[reader]]
+    # Of second looks the first reader's task stands first: that is what tells them apart.
+    tasks.sort(key=lambda task: firsts.get(task.case, task.reader) != task.reader)
+    repeats = {reader: sum(task.occasion for task in orders[reader]) for reader in readers}
+    return Deal(
+        tuple(tasks),
+        tuple((reader, len(orders[reader])) for reader in readers),
+        tuple(repeats.items()),
+        tuple((a, b, pairs[_pair_of(a, b)]) for a, b in combinations(readers, 2)),
+        len(set(group.values())) == 1,
+    )
+
+
+def _choose_reader(
+    chosen: Sequence[str],
+    loads: dict[str, int],
+    pairs: Counter[tuple[str, str]],
+    group: dict[str, str],
+    luck: dict[str, float],
+) -> str:
+    def rank(reader: str) -> tuple[int, bool, int, float]:
+        is_joined = any(group[reader] == group[other] for other in chosen)
+        shared = sum(pairs[_pair_of(reader, other)] for other in chosen)
+        return loads[reader], is_joined, shared, luck[reader]
+
+    return min((reader for reader in loads if reader not in chosen), key=rank)
+
+
+def _choose_firsts(given: dict[str, list[str]], rng: np.random.Generator) -> dict[str, str]:
+    """Return who looks first at each case: everybody about as often first as second."""
+    counts: Counter[str] = Counter()
+    firsts = {}
+    for case, chosen in given.items():
+        luck = rng.random(len(chosen))
+        index = min(range(len(chosen)), key=lambda i: (counts[chosen[i]], luck[i]))
+        firsts[case] = chosen[index]
+        counts[chosen[index]] += 1
+    return firsts
+
+
+def _order_tasks(
+    plan: StudyPlan,
+    reader: str,
+    given: dict[str, list[str]],
+    places: Mapping[str, int],
+    rng: np.random.Generator,
+) -> list[Task]:
+    given_cases = sorted(case for case, chosen in given.items() if reader in chosen)
+    order = [Task(reader, given_cases[index]) for index in rng.permutation(len(given_cases))]
+    if places:
+        order.sort(key=lambda task: places[task.case])
+    n_repeats = round(plan.repeat_share * len(given_cases))
+    # Of the first half, so that much lies between.
+    half = max(1, len(order) // 2)
+    twice = sorted(rng.permutation(half)[:n_repeats])
+    for at in twice:
+        least = max(half, at + 2)
+        place = int(rng.integers(min(least, len(order)), len(order) + 1))
+        order.insert(place, Task(reader, order[at].case, 1))
+    return order
+
+
+def _pair_of(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
+
+
+def _join_groups(group: dict[str, str], a: str, b: str) -> None:
+    old, new = group[b], group[a]
+    for reader, name in group.items():
+        if name == old:
+            group[reader] = new

@@ -1,0 +1,456 @@
+"""One case through its events: readings, comparison, decision, signatures, conflicts."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role, Study, StudyCase
+from napari_mamamia.features.review.rules.key_replay import KeyView
+from napari_mamamia.features.review.rules.signatures import Check, SignedThing, seal_of
+from napari_mamamia.features.review.rules.states import (
+    DECISIONS,
+    STEPS,
+    Act,
+    CaseState,
+    Scope,
+    Step,
+    steps_of,
+)
+from napari_mamamia.features.review.rules.views import (
+    CaseView,
+    Comparison,
+    Decision,
+    ReadingView,
+    Signature,
+    read_list,
+    read_pairs,
+    read_text,
+    read_whole,
+)
+from napari_mamamia.io.workspace.event_order import Event
+
+_READING_ACTS: Final = ("claim", "start", "release", "read", "read-again")
+_MOVES: Final[Mapping[str, Mapping[CaseState, Step]]] = {
+    act: {source: step for step in steps_of(Act(act), Scope.READING) for source in step.sources}
+    for act in _READING_ACTS
+}
+_CASE_STEPS: Final[Mapping[str, Step]] = {
+    step.act.value: step for step in STEPS if step.scope is Scope.CASE
+}
+_PLAIN_ACTS: Final = frozenset({"start", "release"})
+"""Of a reading: the table of steps alone says whether they are possible; of some claims too."""
+_REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
+"""They change nothing."""
+_S = CaseState
+
+
+class CaseReplay:
+    """A case while its events are taken in, in their order.
+
+    Parameters
+    ----------
+    looks
+        Who reads what, in order, by (case, occasion).
+    roles
+        By reader.
+    """
+
+    WAITS: Final = "its mask is not in the store yet"
+
+    def __init__(
+        self,
+        study: Study,
+        origin: str,
+        case: StudyCase,
+        looks: Mapping[tuple[str, int], Sequence[str]],
+        roles: Mapping[str, frozenset[Role]],
+        keys: Sequence[KeyView],
+        has_mask: Callable[[str], bool],
+        check: Check,
+    ) -> None:
+        self._study, self._origin, self._case = study, origin, case
+        self._roles, self._keys = roles, keys
+        self._has_mask, self._check = has_mask, check
+        waits = study.plan.mode is ReadingMode.SECOND_LOOK
+        self._plain_acts = _PLAIN_ACTS if waits else _PLAIN_ACTS | {"claim"}
+        self._slots = {
+            (reader, occasion): _make_tuple(ReadingView, (reader, occasion, *_UNTOUCHED))
+            for occasion in (0, 1)
+            for reader in looks.get((case.key, occasion), ())
+        }
+        self._round = 1
+        self._decided: CaseState | None = None
+        self._comparison: Comparison | None = None
+        self._decision: Decision | None = None
+        self._adjudicator = ""
+        self._signatures: list[Signature] = []
+        self._conflicts: list[tuple[str, frozenset[str]]] = []
+        self._earlier: list[ReadingView] = []
+        self._history: list[Decision] = []
+        self._events: list[Event] = []
+
+    # ---------------------------------------------------------------- taking in
+
+    def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
+        """Take the case's events in, in their order; return those that do not count, and why.
+
+        What nearly all events are, steps of readings and notes, is looked for first.
+        """
+        left: list[tuple[Event, str]] = []
+        roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
+        for event in events:
+            act = event.body.get("act")
+            roles = roles_of.get(event.reader)
+            why = ""
+            if roles is None:
+                why = f"the study has no reader {event.reader!r}"
+            elif not isinstance(act, str):
+                why = "it does '', which is not known"
+            elif act in _MOVES:
+                why = on_reading(event, act, roles)
+            elif act not in _REMARKS:
+                why = self._on_seldom(event, act, roles)
+            keep(event)
+            if why:
+                left.append((event, why))
+        return left
+
+    def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        if act == Act.SIGN:
+            return self._on_signature(event)
+        if act == Act.REASSIGN:
+            return self._on_reassign(event, roles)
+        if act not in _CASE_STEPS:
+            return f"it does {act!r}, which is not known"
+        return self._on_case(event, act, roles)
+
+    def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        reader, host, session, _, at, body, _, digest, _ = event
+        occasion, round_ = body.get("occasion", 0), body.get("round", 1)
+        place = (reader, occasion if type(occasion) is int else -1)
+        slot = self._slots.get(place)
+        if slot is None:
+            return "the case was not given to this reader"
+        if type(round_) is not int or round_ != self._round:
+            return self._why_other_round(event)
+        if self._decided is not None and not occasion and self._decided is not _S.REOPENED:
+            return f"the case is {self._decided} already"
+        if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
+            return "" if why == _SAME else why
+        step = _MOVES[act].get(slot.state)
+        if step is None or step.roles.isdisjoint(roles):
+            return f"the reading is {slot.state}: {act} is not possible"
+        if slot.hash:
+            self._earlier.append(slot)
+            self._comparison = self._comparison if occasion else None
+        if step.target is _S.READ:
+            mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
+            given = (digest, mask, answers, read_whole(event, "active_s"))
+            fresh = (reader, occasion, round_, _S.READ, at, host, session, *given)
+        else:
+            fresh = (reader, occasion, round_, step.target, at, host, session, *_NOTHING)
+        self._slots[place] = _make_tuple(ReadingView, fresh)
+        return ""
+
+    def _why_other_round(self, event: Event) -> str:
+        return f"it is of round {read_whole(event, 'round', 1)}, the case is in round {self._round}"
+
+    def _why_not_now(
+        self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
+    ) -> str:
+        """Return what the table of steps does not say; `_SAME` where nothing is to be done."""
+        if act == "read":
+            return self._why_no_reading(event, slot)
+        if act == "claim":
+            return self._why_no_claim(place)
+        if act == "read-again":
+            if not read_text(event, "reason").strip():
+                return "it gives no reason"
+            self._clear_conflicts(event)
+        return ""
+
+    def _why_no_reading(self, event: Event, slot: ReadingView) -> str:
+        mask = read_text(event, "mask")
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        if slot.state is not _S.READ:
+            return ""
+        if (slot.mask, slot.answers) == (mask, read_text(event, "answers", "{}")):
+            return _SAME
+        if not self._has_seen(event, slot.hash):
+            text = "one reader read it twice, on computers that did not know of each other"
+            self._conflicts.append((text, frozenset({slot.hash, event.hash})))
+            return _SAME
+        return ""
+
+    def _why_no_claim(self, place: tuple[str, int]) -> str:
+        """Of a second look the first must be done."""
+        for other, slot in self._slots.items():
+            if other == place:
+                return ""
+            if other[1] == place[1] and slot.state is not _S.READ:
+                return f"{other[0]} has the first look and has not read it yet"
+        return ""
+
+    def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
+        old, new = read_text(event, "of"), read_text(event, "to")
+        place = (old, read_whole(event, "occasion"))
+        if Role.LEAD not in roles:
+            return "only a lead may do that"
+        if place not in self._slots or self._slots[place].state is _S.READ:
+            return f"{old} has no open reading of this case"
+        if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
+            return f"{new!r} is no reader of the study, or reads this case already"
+        # In place, so that a second look stays second.
+        self._slots = {
+            (new, at) if (who, at) == place else (who, at): (
+                ReadingView(new, at, self._round) if (who, at) == place else slot
+            )
+            for (who, at), slot in self._slots.items()
+        }
+        return ""
+
+    def _on_case(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        if read_whole(event, "round", 1) != self._round:
+            if act in DECISIONS and self._is_unknown_decision(event):
+                return self._note_conflict(event)
+            return self._why_other_round(event)
+        if not _CASE_STEPS[act].roles & roles:
+            return f"a {' and '.join(sorted(roles))} may not do that"
+        if act in DECISIONS and self._is_unknown_decision(event):
+            return self._note_conflict(event)
+        if act == Act.COMPARE:
+            return self._on_compare(event)
+        if self._current_state not in _CASE_STEPS[act].sources:
+            return f"the case is {self._current_state}: {act} is not possible"
+        if act in (Act.ADJUDICATE, Act.SET_DOWN):
+            is_up = act == Act.ADJUDICATE
+            self._decided = _S.IN_ADJUDICATION if is_up else _S.DISAGREES
+            self._adjudicator = event.reader if is_up else ""
+            return ""
+        return self._on_decision(event, Act(act), roles)
+
+    def _on_compare(self, event: Event) -> str:
+        body = event.body
+        fresh = Comparison(
+            tuple(sorted(read_list(event, "of"))),
+            body.get("agrees") is True,
+            read_list(event, "because"),
+            read_pairs(event, "values"),
+            event.reader,
+            event.at,
+        )
+        before = self._comparison
+        if before is not None and (before.of, before.agrees) == (fresh.of, fresh.agrees):
+            return ""
+        standing = tuple(
+            sorted(
+                first_reading.hash for first_reading in self._first_readings if first_reading.hash
+            )
+        )
+        if self._current_state is not _S.READ or fresh.of != standing:
+            return "it is not of the readings that stand"
+        self._comparison = fresh
+        if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _on_decision(self, event: Event, act: Act, roles: frozenset[Role]) -> str:
+        mask, reason = read_text(event, "mask"), read_text(event, "reason")
+        if act is Act.ACCEPT and not self._may_accept(event.reader, roles):
+            return "only a judge may accept, or the second reader of a second look"
+        if act is not Act.ACCEPT and not reason.strip():
+            return "it gives no reason"
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        answers, choice = read_text(event, "answers", "{}"), read_text(event, "choice")
+        made_of = (read_list(event, "parents"), read_pairs(event, "how"))
+        who = (act, event.reader, event.at, event.hash)
+        decision = Decision(*who, mask, answers, choice, reason, *made_of)
+        self._clear_conflicts(event)
+        self._history.append(decision)
+        self._decision, self._adjudicator = decision, ""
+        self._decided = _CASE_STEPS[act.value].target
+        if act is Act.REOPEN:
+            self._begin_round()
+        return ""
+
+    def _may_accept(self, reader: str, roles: frozenset[Role]) -> bool:
+        if roles & {Role.LEAD, Role.ADJUDICATOR}:
+            return True
+        is_look = self._study.plan.mode is ReadingMode.SECOND_LOOK
+        return is_look and bool(self._first_readings) and reader == self._first_readings[-1].reader
+
+    def _begin_round(self) -> None:
+        self._earlier += [slot for slot in self._slots.values() if slot.hash]
+        self._round += 1
+        self._slots = {
+            slot: ReadingView(*slot, self._round) for slot in self._slots if slot[1] == 0
+        }
+        self._comparison = None
+        self._signatures = []
+
+    # ------------------------------------------------------------------ conflicts
+
+    def _is_unknown_decision(self, event: Event) -> bool:
+        return self._decision is not None and not self._has_seen(event, self._decision.hash)
+
+    def _note_conflict(self, event: Event) -> str:
+        """Two decided without knowing of each other: neither stands, unless they agree."""
+        before = self._decision
+        if before is None:
+            return ""
+        other = (event.body.get("act"), read_text(event, "mask"), read_text(event, "answers", "{}"))
+        if (before.act, before.mask, before.answers) != other:
+            act = event.body.get("act")
+            # who they are stands in the audit trail: this is read where names are hidden, too
+            text = f"{before.act} and {act} by two who did not know of each other"
+            self._conflicts.append((text, frozenset({before.hash, event.hash})))
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _clear_conflicts(self, event: Event) -> None:
+        self._conflicts = [
+            (text, of)
+            for text, of in self._conflicts
+            if not all(self._has_seen(event, one) for one in of)
+        ]
+
+    def _has_seen(self, event: Event, digest: str) -> bool:
+        """Whether the writer of an event had seen another one of this case."""
+        by_hash = {event.hash: event for event in self._events}
+        chain = event[:3]
+        left = list(event.seen)
+        left += [one.hash for one in self._events if one[:3] == chain and one.seq < event.seq]
+        visited: set[str] = set()
+        while left:
+            one = by_hash.get(left.pop())
+            if one is None or one.hash in visited:
+                continue
+            if one.hash == digest:
+                return True
+            visited.add(one.hash)
+            left += one.seen
+            left += [
+                other.hash
+                for other in self._events
+                if other[:3] == one[:3] and other.seq < one.seq and other.hash not in visited
+            ]
+        return False
+
+    # ----------------------------------------------------------------- signatures
+
+    def _on_signature(self, event: Event) -> str:
+        meaning = read_text(event, "meaning")
+        if meaning not in tuple(Meaning):
+            return f"its meaning {meaning!r} is not known"
+        subject: ReadingView | Decision | None
+        if meaning == Meaning.AUTHOR:
+            subject = self._slots.get((event.reader, read_whole(event, "occasion")))
+        else:
+            subject = self._decision
+            if self._decided not in _CASE_STEPS["sign"].sources:
+                return f"the case is {self._current_state}: there is nothing to sign"
+            if not self._may_accept(event.reader, self._roles[event.reader]):
+                return "only a judge may sign a case, or the second reader of a second look"
+        thing = self._describe_signed(event, Meaning(meaning), subject)
+        if thing is None:
+            return "it is of something else than what stands now"
+        key, signature = read_text(event, "key"), read_text(event, "signature")
+        # Of before there were seals, and of before a hidden site was hidden here, too.
+        ids = dict.fromkeys((thing.case_id, self._case.case_id))
+        ways = (
+            replace(thing, case_id=identifier, seal=seal)
+            for identifier in ids
+            for seal in (thing.seal, "")
+        )
+        fit = next((way for way in ways if self._check(key, signature, way.message)), None)
+        return "the signature does not fit" if fit is None else self._add_signature(event, fit, key)
+
+    def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
+        owner = next((one for one in self._keys if one.key == key), None)
+        if owner is None or owner.reader != event.reader:
+            return "the key is not this reader's"
+        about = (key, thing.meaning, thing.subject, thing.at)
+        if any(
+            (signature.key, signature.meaning, signature.subject, signature.at) == about
+            for signature in self._signatures
+        ):
+            return "it is a copy of a signature that stands already"
+        why_not = ""
+        if not owner.covers(event):
+            why_not = "the key was revoked" if owner.ended else "no lead vouched for the key yet"
+        who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
+        rest = (thing.mask, key, thing.software, why_not, bool(thing.seal))
+        self._signatures.append(Signature(*who, *rest))
+        if thing.meaning is not Meaning.AUTHOR and not why_not:
+            self._decided = _S.SIGNED
+        return ""
+
+    def _describe_signed(
+        self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
+    ) -> SignedThing | None:
+        """Return what the signature must be of; None where nothing of that stands."""
+        if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
+            return None
+        answers = hashlib.sha256(subject.answers.encode()).hexdigest()
+        return SignedThing(
+            study=self._origin,
+            reader=event.reader,
+            name=read_text(event, "name"),
+            case=self._case.key,
+            case_id=self._study.signed_id(self._case.key),
+            round=self._round,
+            meaning=meaning,
+            mask=subject.mask,
+            answers=answers,
+            subject=subject.hash,
+            software=read_text(event, "software"),
+            at=read_text(event, "signed_at"),
+            seal=seal_of(event.prev, event.seen),
+        )
+
+    # --------------------------------------------------------------------- result
+
+    @property
+    def _first_readings(self) -> list[ReadingView]:
+        """The readings that count for the case: hidden repeats do not."""
+        return [slot for (_, occasion), slot in self._slots.items() if occasion == 0]
+
+    @property
+    def _current_state(self) -> CaseState:
+        if self._decided is not None and self._decided is not _S.REOPENED:
+            return self._decided
+        states = {slot.state for slot in self._first_readings}
+        if states == {_S.READ}:
+            return _S.READ
+        if _S.READ in states:
+            return _S.SECOND_READING
+        for state in (_S.IN_WORK, _S.CLAIMED):
+            if state in states:
+                return state
+        return _S.REOPENED if self._round > 1 or _S.REOPENED in states else _S.NEW
+
+    def view(self) -> CaseView:
+        """Return where the case stands now."""
+        return CaseView(
+            self._case.key,
+            self._current_state,
+            self._round,
+            tuple(self._slots.values()),
+            self._comparison,
+            self._decision,
+            self._adjudicator,
+            tuple(self._signatures),
+            tuple(text for text, _ in self._conflicts),
+            tuple(self._earlier),
+            tuple(self._history),
+            tuple(self._events),
+        )
+
+
+_SAME: Final = "same"
+_UNTOUCHED: Final = ReadingView("")[2:]
+_NOTHING: Final = ReadingView("")[7:]
+_make_tuple: Final = tuple.__new__

@@ -1,0 +1,368 @@
+"""Quality control of reference masks: which case to look at next, what was caught, when to stop.
+
+A random part comes first, so that the rate of errors can be told without bias; the rest follows by
+how much model and reference disagree. Definitions: docs/methods/quality.md.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import median
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
+
+DICE_STEP: Final = 0.05
+"""Cases whose Dice lies in one such step are ordered by the other signs first. Our choice."""
+TARGET: Final = 0.95
+CONFIDENCE: Final = 0.95
+OUTLIER_SCORE: Final = 3.5
+"""Of a volume, by the modified z-score of its logarithm at its site. Source: B. Iglewicz, D. C.
+Hoaglin, How to Detect and Handle Outliers (1993): above 3.5."""
+_LEAST_AT_SITE: Final = 5
+_STEEP: Final = 0.6745  # quartile of the normal distribution: MAD to SD
+_NEVER: Final = math.inf
+
+
+def order_queue(
+    cases: Sequence[QualityCase], seed: int, random_share: float = RANDOM_SHARE
+) -> Queue:
+    """Return the queue: a random part, then the rest, the largest disagreement first.
+
+    The random part is the cases whose SHA-256 of seed and id comes first: the same for every
+    order of the table. Its size is rounded up.
+
+    Raises
+    ------
+    CaseError
+        If there is no case, one is there twice, or the share is not within 0 to 1.
+    """
+    ids = [case.case_id for case in cases]
+    if not ids or len(set(ids)) < len(ids):
+        twice = next((identifier for identifier in ids if ids.count(identifier) > 1), "")
+        raise CaseError(
+            f"expected each case once, got {repr(twice) + ' twice' if twice else 'none'}: correct "
+            "the table"
+        )
+    if not 0 <= random_share <= 1:
+        raise CaseError(
+            f"expected a share of random cases from 0 to 1, got {random_share:g}: give 0.1 for "
+            "one case in ten"
+        )
+    outliers = find_volume_outliers(cases)
+    ranked = sorted(cases, key=lambda case: _rank_case(case, case.case_id in outliers))
+    ranks = {one.case_id: index for index, one in enumerate(ranked, start=1)}
+    # 0.1 of 30 is 3, though 0.1 * 30 is a little more
+    n_random = math.ceil(round(random_share * len(cases), 9))
+    draws = {
+        identifier: index
+        for index, identifier in enumerate(
+            sorted(ids, key=lambda identifier: _draw_number(seed, identifier)), start=1
+        )
+    }
+    words = {case.case_id: describe_case(case, case.case_id in outliers) for case in cases}
+    places = [
+        QueuePlace(
+            identifier,
+            draws[identifier] <= n_random,
+            ranks[identifier],
+            draws[identifier],
+            words[identifier],
+        )
+        for identifier in ids
+    ]
+    places.sort(key=lambda one: (not one.is_random, one.draw if one.is_random else one.rank))
+    return Queue(tuple(places), seed, random_share)
+
+
+def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
+    """Return the ids of cases whose volume is far from that of their site's other cases.
+
+    By the modified z-score of the logarithm; sites of fewer than 5 volumes have none, nor those
+    of which half are the same.
+    """
+    by_site: dict[str, list[QualityCase]] = {}
+    for case in cases:
+        if case.site and case.volume_mm3 > 0:
+            by_site.setdefault(case.site, []).append(case)
+    outliers = set()
+    for group in by_site.values():
+        logs = [math.log(one.volume_mm3) for one in group]
+        centre = median(logs)
+        spread = median(abs(value - centre) for value in logs)
+        if len(group) < _LEAST_AT_SITE or spread == 0:
+            continue
+        outliers |= {
+            one.case_id
+            for one, value in zip(group, logs, strict=True)
+            if _STEEP * abs(value - centre) / spread > OUTLIER_SCORE
+        }
+    return frozenset(outliers)
+
+
+def describe_case(one: QualityCase, is_outlier: bool) -> str:
+    """Return what is known of a case's disagreement, in words."""
+    parts = [
+        one.remark,
+        "" if math.isnan(one.dice) else f"Dice {one.dice:.3f}",
+        f"{one.n_missed:.0f} lesion(s) missed" if one.n_missed > 0 else "",
+        "other side" if one.is_other_side else "",
+        f"number of lesions differs by {one.count_gap:.0f}" if one.count_gap > 0 else "",
+        "" if math.isnan(one.hd95_mm) else f"HD95 {one.hd95_mm:.1f} mm",
+        "" if math.isnan(one.doubt) else f"doubt {one.doubt:.3g}",
+        "touches the border" if one.touches_border else "",
+        "volume far from its site's" if is_outlier else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _rank_case(one: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
+    """Return what cases are ordered by: less comes first; what is not known comes last."""
+    dice = 0.0 if math.isnan(one.dice) and one.remark else one.dice
+    step = _NEVER if math.isnan(dice) else math.floor(round(dice / DICE_STEP, 9))
+    return (
+        step,
+        _most_first(one.n_missed),
+        -float(one.is_other_side is True),
+        _most_first(one.count_gap),
+        _most_first(one.hd95_mm),
+        _most_first(one.doubt),
+        -float(one.touches_border is True),
+        -float(is_outlier),
+        _NEVER if math.isnan(dice) else dice,
+        one.case_id,
+    )
+
+
+def _most_first(value: float) -> float:
+    return _NEVER if math.isnan(value) else -value
+
+
+def _draw_number(seed: int, case_id: str) -> str:
+    return hashlib.sha256(f"{seed}:{case_id}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ------------------------------------------------------------------------- capture
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRate:
+    """The share of cases with an error, from the random part; exact 95 % interval.
+
+    Of `n_read` random cases read `n_errors` had one. nan where none was read.
+    """
+
+    rate: float
+    low: float
+    high: float
+    n_read: int
+    n_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePoint:
+    """After so many cases, in the order in which they were read: errors found so far."""
+
+    n_read: int
+    n_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What was found against what was read.
+
+    Parameters
+    ----------
+    points
+        One for each case that was read, from none on.
+    n_cases
+        Of the queue.
+    rate
+        Of errors among all cases.
+    p_missed
+        The chance to have found as few errors in the sample of what is left, if less than `target`
+        of all errors had been found; 1 while nothing is known of what is left.
+    may_stop
+        Whether the rule says so.
+    to_read
+        Ids of the cases to read next if one wants to stop: without an error among them one may.
+    why
+        In words.
+    """
+
+    points: tuple[CapturePoint, ...]
+    n_cases: int
+    rate: ErrorRate
+    target: float
+    p_missed: float
+    may_stop: bool
+    to_read: tuple[str, ...]
+    why: str
+
+    @property
+    def n_read(self) -> int:
+        """Cases read."""
+        return self.points[-1].n_read
+
+    @property
+    def n_errors(self) -> int:
+        """Errors found among them."""
+        return self.points[-1].n_errors
+
+
+def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
+    """Return the rate of errors among all cases by a random part without replacement.
+
+    The interval inverts the hypergeometric test, each tail 2.5 %. Source: J. P. Buonaccorsi, The
+    American Statistician 41 (1987) 215.
+
+    Examples
+    --------
+    >>> found = estimate_rate(10, 10, 3)
+    >>> found.low, found.rate, found.high
+    (0.3, 0.3, 0.3)
+    """
+    from scipy.stats import hypergeom
+
+    if not n_read:
+        return ErrorRate(math.nan, math.nan, math.nan, 0, 0)
+    totals = np.arange(n_errors, n_cases - (n_read - n_errors) + 1)
+    tail = (1 - CONFIDENCE) / 2
+    at_most = hypergeom.cdf(n_errors, n_cases, totals, n_read)
+    at_least = hypergeom.sf(n_errors - 1, n_cases, totals, n_read)
+    inside = totals[(at_most > tail) & (at_least > tail)]
+    low, high = inside.min() / n_cases, inside.max() / n_cases
+    return ErrorRate(n_errors / n_read, float(low), float(high), n_read, n_errors)
+
+
+def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = TARGET) -> Capture:
+    """Return the capture curve of a queue and whether one may stop.
+
+    The rule: stop once the hypothesis that less than `target` of all errors were found is rejected
+    at 5 %. What is left (the urn) is ranked behind what was read by disagreement. Those of it that
+    were read in the random order without a gap are a random sample of it: first what is left of
+    the random part, then whoever wants to stop goes on in the random order. Other cases count for
+    nothing. Source: M. W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
+
+    Parameters
+    ----------
+    is_error
+        By case id, of cases that were read, in the order in which they were; others are unread.
+
+    Raises
+    ------
+    CaseError
+        If a case is not of the queue, or the target is not within 0 to 1.
+    """
+    unknown = sorted(set(is_error) - {one.case_id for one in queue.places})
+    if unknown or not 0 < target <= 1:
+        raise CaseError(
+            f"expected cases of the queue and a share above 0 to 1, got "
+            f"{unknown[0] if unknown else target!r}: take the queue that they were read by"
+        )
+    n = len(queue.places)
+    errors = np.cumsum([0, *is_error.values()])
+    points = tuple(CapturePoint(index, int(value)) for index, value in enumerate(errors))
+    drawn = _count_read(sorted(queue.places, key=lambda one: one.draw), is_error)
+    rate = estimate_rate(n, len(drawn), sum(drawn))
+    urns = [_look_into_urn(queue, is_error, cut) for cut in _list_cuts(queue, is_error)]
+    chances = [float(_chances_of_missing(urn, target)[0]) for urn in urns]
+    p_missed, urn = min(zip(chances, urns, strict=True), key=lambda one: one[0])
+    may_stop = p_missed < 1 - CONFIDENCE
+    to_read = () if may_stop else _list_closing(urn, target)
+    why = _explain_stop(n - len(is_error), may_stop, p_missed, target, len(to_read))
+    return Capture(points, n, rate, target, p_missed, may_stop, to_read, why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Urn:
+    """Cases that are ranked behind what was read, in the random order.
+
+    `marks` say whether each has an error, None where it is unread; the first `n_sampled` are read
+    and are the sample. `n_before` are errors found among the cases before the urn.
+    """
+
+    cases: tuple[QueuePlace, ...]
+    marks: tuple[bool | None, ...]
+    n_sampled: int
+    n_before: int
+
+
+def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
+    """Return the ranks behind which an urn may begin.
+
+    How far one read by disagreement before going on at random, one case before that (which may
+    have been drawn), and how far everything is read by now.
+    """
+    rest = sorted((one for one in queue.places if not one.is_random), key=lambda one: one.rank)
+    number = {one.case_id: index for index, one in enumerate(rest)}
+    n_in_turn = 0
+    for case_id in is_error:
+        at = number.get(case_id)
+        if at is not None and at != n_in_turn:
+            break
+        n_in_turn += at is not None
+    n_read = len(_count_read(rest, is_error))
+    ends = {n_in_turn, max(n_in_turn - 1, 0), n_read}
+    return {rest[end - 1].rank if end else 0 for end in ends}
+
+
+def _look_into_urn(queue: Queue, is_error: Mapping[str, bool], cut: int) -> _Urn:
+    places = [one for one in queue.places if one.rank > cut or one.case_id not in is_error]
+    places.sort(key=lambda one: one.draw)
+    is_left = {one.case_id for one in places}
+    n_before = sum(mark for case_id, mark in is_error.items() if case_id not in is_left)
+    marks = tuple(is_error.get(one.case_id) for one in places)
+    return _Urn(tuple(places), marks, len(_count_read(places, is_error)), n_before)
+
+
+def _count_read(places: Sequence[QueuePlace], is_error: Mapping[str, bool]) -> list[bool]:
+    """Return whether the first of these had an error, up to the first that was not read."""
+    read = takewhile(lambda one: one.case_id in is_error, places)
+    return [is_error[one.case_id] for one in read]
+
+
+def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
+    """Return p for each size of the sample from what it is up to the whole urn.
+
+    What is not read yet counts as without an error.
+    """
+    from scipy.stats import hypergeom
+
+    errors = np.cumsum([0, *(mark is True for mark in urn.marks)])
+    sizes = np.arange(urn.n_sampled, len(urn.cases) + 1)
+    n_errors = errors[sizes]
+    n_found = urn.n_before + n_errors
+    # The fewest errors in the urn with which less than the target was found.
+    least = np.floor(np.round(n_found / target - urn.n_before, 9)).astype(np.int64) + 1
+    can_be = least <= len(urn.cases) - (sizes - n_errors)
+    chances = hypergeom.cdf(n_errors, len(urn.cases), np.where(can_be, least, 0), sizes)
+    return np.where(can_be, chances, 0.0)
+
+
+def _list_closing(urn: _Urn, target: float) -> tuple[str, ...]:
+    """Return the cases to read in the random order until one may stop, if none has an error."""
+    enough = _chances_of_missing(urn, target) < 1 - CONFIDENCE
+    end = urn.n_sampled + int(np.argmax(enough))
+    pairs = zip(urn.cases[:end], urn.marks[:end], strict=True)
+    return tuple(one.case_id for one, mark in pairs if mark is None)
+
+
+def _explain_stop(
+    n_unread: int, may_stop: bool, p_missed: float, target: float, n_to_read: int
+) -> str:
+    share = f"{100 * target:g} % of the errors"
+    if not n_unread:
+        return "every case was read"
+    if may_stop:
+        return f"at least {share} were found, at {100 * CONFIDENCE:.0f} % confidence"
+    return (
+        f"that fewer than {share} were found is not ruled out (p = {p_missed:.3f}); to stop, read "
+        f"the next {n_to_read} case(s) of the random order: without an error among them you may"
+    )

@@ -1,0 +1,214 @@
+"""Answers of readers to the same questions, question by question.
+
+A reading holds its answers as JSON: a text is one category, a list of texts several, an object
+with ``number`` a number, one with ``text`` words. ``ID@right`` and ``ID@left`` are of a breast,
+``ID@1`` of a lesion, ``@...`` no answer.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Final
+
+from napari_mamamia.findings.form_values import list_computed
+
+_BREASTS: Final = ("right", "left")
+_YES, _NO = "yes", "no"
+_LESION: Final = "lesion"
+Unit = tuple[int, str]
+"""What is rated: the place of a case in the study, and "" or a breast or "lesion 1"."""
+
+
+class QuestionKind(StrEnum):
+    """How a question was answered; the value stands in files."""
+
+    CATEGORY = "category"
+    SEVERAL = "several"
+    NUMBER = "number"
+    TEXT = "text"
+
+
+@dataclass(slots=True)
+class Question:
+    """A question and all its answers: `ratings` by what is rated, then by reader.
+
+    `readers` are all who read a case, by its place. `n_computed` of the answers were filled in by
+    the program and touched by nobody.
+    """
+
+    name: str
+    kind: QuestionKind
+    ratings: dict[Unit, dict[str, Any]] = field(default_factory=dict)
+    readers: Mapping[int, set[str]] = field(default_factory=dict)
+    n_computed: int = 0
+
+    def count_alone(self, *pair: str) -> int:
+        """Return of how many lesions one reader alone answered it, though others read the case.
+
+        Of a pair: one of the two, where both read the case. No other has marked that lesion, or
+        nobody else answered.
+        """
+        n_alone = 0
+        for (at, place), row in self.ratings.items():
+            readers = self.readers.get(at, set())
+            among = readers & set(pair) if pair else readers
+            is_read = len(among) > 1
+            n_alone += place.startswith(_LESION) and is_read and len(among & set(row)) == 1
+        return n_alone
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderAnswers:
+    """The answers of one reading: canonical JSON, of the case at a place of the study.
+
+    `lesions` is the number over all readers of each lesion, by this reader's own; None where no
+    masks tell which is which.
+    """
+
+    at: int
+    reader: str
+    answers: str
+    lesions: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTable:
+    """Questions in the order of their names; `notes` are what cannot be compared, and why.
+
+    `n_unmatched` readings describe lesions that their mask has not, or several where no mask says
+    which is which: their answers about these are not compared.
+    """
+
+    questions: tuple[Question, ...]
+    notes: tuple[tuple[str, str], ...] = ()
+    n_unmatched: int = 0
+
+
+def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
+    """Return all questions that were answered; `readings` at most one of a reader and a case."""
+    kinds: dict[str, set[QuestionKind]] = {}
+    given: dict[str, dict[Unit, dict[str, Any]]] = {}
+    n_unmatched = 0
+    n_computed: Counter[str] = Counter()
+    readers: dict[int, set[str]] = {}
+    for reading in readings:
+        readers.setdefault(reading.at, set()).add(reading.reader)
+        answers, is_unmatched = _parse_answers(reading.answers, reading.lesions)
+        n_unmatched += is_unmatched
+        for name, place, kind, value, is_computed in answers:
+            n_computed[name] += is_computed
+            kinds.setdefault(name, set())
+            if value != []:
+                kinds[name].add(kind)
+            given.setdefault(name, {}).setdefault((reading.at, place), {})[reading.reader] = value
+    questions: list[Question] = []
+    notes = []
+    for name in sorted(given):
+        if len(kinds[name]) > 1:
+            text = f"it was answered in several ways ({', '.join(sorted(kinds[name]))})"
+            notes.append((name, text))
+        elif kinds[name] == {QuestionKind.SEVERAL}:
+            questions += _split_choices(name, given[name], readers)
+        elif kinds[name]:
+            kind = kinds[name].pop()
+            rows = _drop_empty(given[name])
+            questions.append(Question(name, kind, rows, readers, n_computed[name]))
+    return QuestionTable(tuple(questions), tuple(notes), n_unmatched)
+
+
+def _parse_answers(
+    text: str, names: Mapping[str, str] | None
+) -> tuple[list[tuple[str, str, QuestionKind, Any, bool]], bool]:
+    """Return (question, place, kind, value, computed), and whether lesions were left out."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = {}
+    answers = []
+    computed = list_computed(record) if isinstance(record, dict) else frozenset()
+    lesions = set()
+    is_unmatched = False
+    for key, value in record.items() if isinstance(record, dict) else ():
+        name, _, place = key.partition("@")
+        kind, plain = _read_value(value)
+        if not name or kind is None:
+            continue
+        if place and place not in _BREASTS:
+            lesions.add(place)
+            number = "1" if names is None else names.get(place)
+            if number is None:
+                is_unmatched = True
+                continue
+            place = f"{_LESION} {number}"
+        answers.append((name, place, kind, plain, key in computed))
+    if names is None and len(lesions) > 1:
+        return [answer for answer in answers if not answer[1].startswith(_LESION)], True
+    return answers, is_unmatched
+
+
+def _read_value(value: Any) -> tuple[QuestionKind | None, Any]:
+    if isinstance(value, str):
+        return QuestionKind.CATEGORY, value
+    if isinstance(value, bool):
+        return QuestionKind.CATEGORY, _YES if value else _NO
+    if isinstance(value, int):
+        return QuestionKind.NUMBER, float(value)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return QuestionKind.SEVERAL, value
+    if isinstance(value, dict) and isinstance(value.get("number"), str):
+        try:
+            number = float(value["number"])
+        except ValueError:
+            return None, None
+        return (QuestionKind.NUMBER, number) if isfinite(number) else (None, None)
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
+        return QuestionKind.TEXT, value["text"]
+    return None, None
+
+
+def _split_choices(
+    name: str,
+    given: Mapping[Unit, Mapping[str, list[str]]],
+    readers: Mapping[int, set[str]],
+) -> list[Question]:
+    """Return a question of yes and no for each term that anybody chose."""
+    terms = sorted({term for row in given.values() for chosen in row.values() for term in chosen})
+    return [
+        Question(
+            f"{name}: {term}",
+            QuestionKind.SEVERAL,
+            {
+                unit: {reader: _YES if term in chosen else _NO for reader, chosen in row.items()}
+                for unit, row in given.items()
+            },
+            readers,
+        )
+        for term in terms
+    ]
+
+
+def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str, Any]]:
+    """Return the answers without those that were taken away."""
+    rows = {
+        unit: {reader: value for reader, value in row.items() if value != []}
+        for unit, row in given.items()
+    }
+    return {unit: row for unit, row in rows.items() if row}
+
+
+def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
+    """Return the categories of a question, and whether their order means something.
+
+    `order` is the form's; what it has not stands behind and makes the order void. Without it
+    categories that are all whole numbers are in theirs, any others in that of the alphabet.
+    """
+    used = {value for row in question.ratings.values() for value in row.values()}
+    if order:
+        rest = sorted(used - set(order))
+        return (*order, *rest), not rest and question.kind is QuestionKind.CATEGORY
+    if used and all(value.isdecimal() and value.isascii() for value in used):
+        return tuple(sorted(used, key=lambda value: (int(value), value))), True
+    return tuple(sorted(used)), False

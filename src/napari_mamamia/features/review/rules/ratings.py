@@ -1,0 +1,349 @@
+"""How far readers agree on a question of a form, pair by pair and all together."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import isnan, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.review.rules.agreement import (
+    N_RESAMPLES,
+    SEED,
+    BlandAltman,
+    Estimate,
+    Floats,
+    RatioAgreement,
+    Scale,
+    Weighting,
+    absolute_of_sums,
+    alpha_of_pairs,
+    bland_altman,
+    compare_ratios,
+    count_pairs,
+    divide_all,
+    estimate_sums,
+    fleiss_of_counts,
+    kappa_of_counts,
+)
+from napari_mamamia.features.review.rules.questions import (
+    Question,
+    QuestionKind,
+    QuestionTable,
+    Unit,
+    order_categories,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCategories:
+    """Two readers' categories: the share that is the same, Cohen's kappa unweighted and weighted.
+
+    Weights need an order: `linear` and `quadratic` are None where the categories have none.
+    `n_alone` lesions are not in it: one of the two alone answered about them, though both read the
+    case.
+    """
+
+    first: str
+    second: str
+    n: int
+    same: float
+    kappa: Estimate
+    linear: Estimate | None
+    quadratic: Estimate | None
+    n_alone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryAgreement:
+    """How far readers agree on a question of categories.
+
+    Parameters
+    ----------
+    prevalence
+        The share of each category among all answers, in their order.
+    is_ordered
+        Whether the order means something: from the form, or all categories are numbers.
+    fleiss, n_fleiss_left_out
+        Over what has the usual number of answers (`n_readers`), and how much has not.
+    alpha, alpha_ordinal
+        Krippendorff's, nominal and ordinal; the latter None without an order.
+    n_alone
+        Lesions of which one reader alone answered, though others read the case: in no kappa or
+        alpha.
+    n_compared, n_computed
+        What has two answers or more, and of how many answers the program filled in.
+    """
+
+    question: str
+    kind: QuestionKind
+    n_rated: int
+    n_answers: int
+    prevalence: tuple[tuple[str, float], ...]
+    is_ordered: bool
+    pairs: tuple[PairedCategories, ...]
+    fleiss: Estimate
+    n_readers: int
+    n_fleiss_left_out: int
+    alpha: Estimate
+    alpha_ordinal: Estimate | None
+    n_alone: int = 0
+    n_compared: int = 0
+    n_computed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PairedValues:
+    """Two readers' numbers, first - second and first / second; ICC(A,1) as `icc`."""
+
+    first: str
+    second: str
+    n: int
+    bland_altman: BlandAltman
+    bias: Estimate
+    ratio: RatioAgreement
+    log_ratio: Estimate
+    icc: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class NumberAgreement:
+    """How far readers agree on a question that is answered by a number; counts as above."""
+
+    question: str
+    n_rated: int
+    n_answers: int
+    pairs: tuple[PairedValues, ...]
+    n_alone: int = 0
+    n_computed: int = 0
+
+
+def compare_table(
+    table: QuestionTable,
+    readers: Sequence[str],
+    orders: Mapping[str, Sequence[str]],
+    sizes: tuple[int, int],
+    cases: Sequence[int] = (),
+) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
+    """Return how far readers agree on all questions but those of words.
+
+    Parameters
+    ----------
+    orders
+        The categories of questions in their order, by question.
+    sizes
+        Resamples and seed.
+    cases
+        The case of each place of the units, where several are of one; none: each is one.
+    """
+    categories, numbers = [], []
+    for index, question in enumerate(table.questions):
+        report_progress(index, len(table.questions), f"Comparing the answers to {question.name}")
+        if question.kind is QuestionKind.NUMBER:
+            numbers.append(compare_numbers(question, readers, *sizes, cases))
+        elif question.kind is not QuestionKind.TEXT:
+            order = orders.get(question.name, ())
+            categories.append(compare_categories(question, readers, order, *sizes, cases))
+    return tuple(categories), tuple(numbers)
+
+
+def compare_categories(
+    question: Question,
+    readers: Sequence[str],
+    order: Sequence[str] = (),
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+    cases: Sequence[int] = (),
+) -> CategoryAgreement:
+    """Return how far readers agree on a question of categories; `cases` as `compare_table`."""
+    categories, is_ordered = order_categories(question, order)
+    units = sorted(question.ratings)
+    place = {category: index for index, category in enumerate(categories)}
+    counts = np.zeros((len(units), len(categories)))
+    for at, unit in enumerate(units):
+        for value in question.ratings[unit].values():
+            counts[at, place[value]] += 1
+    of_cases = _list_cases(units, cases)
+    n_answers = counts.sum(axis=1)
+    usual = _find_usual(n_answers)
+    is_usual = n_answers == usual
+    made_of = np.column_stack((counts, (counts**2).sum(axis=1)))[is_usual]
+
+    def fleiss(sums: Floats) -> Floats:
+        return fleiss_of_counts(sums[..., :-1], sums[..., -1], usual)
+
+    def alpha(scale: Scale) -> Estimate:
+        parts = count_pairs(counts).reshape(len(units), -1)
+        shape = (len(categories), len(categories))
+        return estimate_sums(
+            lambda sums: alpha_of_pairs(sums.reshape(*sums.shape[:-1], *shape), scale),
+            sum_by_case(parts, of_cases),
+            n_resamples,
+            seed,
+        )
+
+    total = max(1.0, float(counts.sum()))
+    shares = counts.sum(axis=0) / total
+    pairs = [
+        _compare_pair(question, units, of_cases, pair, place, is_ordered, (n_resamples, seed))
+        for pair in combinations(readers, 2)
+    ]
+    return CategoryAgreement(
+        question.name,
+        question.kind,
+        len(units),
+        int(counts.sum()),
+        tuple(zip(categories, map(float, shares), strict=True)),
+        is_ordered,
+        tuple(pair for pair in pairs if pair.n or pair.n_alone),
+        estimate_sums(fleiss, sum_by_case(made_of, of_cases[is_usual]), n_resamples, seed)
+        if usual >= 2
+        else Estimate(nan, nan, nan, 0),
+        usual,
+        int((~is_usual).sum()),
+        alpha(Scale.NOMINAL),
+        alpha(Scale.ORDINAL) if is_ordered else None,
+        question.count_alone(),
+        int((n_answers > 1).sum()),
+        question.n_computed,
+    )
+
+
+def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]:
+    return np.array([cases[index] if cases else index for index, _ in units], dtype=np.intp)
+
+
+def _find_usual(n_answers: Floats) -> int:
+    """Return the number of answers that most units have, the larger of equals."""
+    counted = Counter(int(n) for n in n_answers)
+    return max(counted, key=lambda n: (counted[n], n), default=0)
+
+
+def _compare_pair(
+    question: Question,
+    units: Sequence[Unit],
+    of_cases: NDArray[np.intp],
+    pair: tuple[str, str],
+    place: Mapping[str, int],
+    is_ordered: bool,
+    resampling: tuple[int, int],
+) -> PairedCategories:
+    first, second = pair
+    n = len(place)
+    rows, cases = [], []
+    for unit, case in zip(units, of_cases, strict=True):
+        row = question.ratings[unit]
+        if first in row and second in row:
+            rows.append((place[row[first]], place[row[second]]))
+            cases.append(case)
+    index = np.array(rows, dtype=np.intp).reshape(-1, 2)
+    parts = np.zeros((len(rows), n * n))
+    parts[np.arange(len(rows)), index[:, 0] * n + index[:, 1]] = 1
+    summed = sum_by_case(parts, np.array(cases, dtype=np.intp))
+
+    def kappa(weighting: Weighting) -> Estimate:
+        return estimate_sums(
+            lambda sums: kappa_of_counts(sums.reshape(*sums.shape[:-1], n, n), weighting),
+            summed,
+            *resampling,
+        )
+
+    same = float((index[:, 0] == index[:, 1]).mean()) if rows else nan
+    linear = kappa(Weighting.LINEAR) if is_ordered else None
+    quadratic = kappa(Weighting.QUADRATIC) if is_ordered else None
+    return PairedCategories(
+        first,
+        second,
+        len(rows),
+        same,
+        kappa(Weighting.NONE),
+        linear,
+        quadratic,
+        question.count_alone(first, second),
+    )
+
+
+def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
+    """Return what each case adds, (cases, m): both breasts of a patient are drawn together."""
+    if not len(cases):
+        return parts
+    _, at = np.unique(cases, return_inverse=True)
+    sums = np.zeros((int(at.max()) + 1, parts.shape[1]))
+    np.add.at(sums, at, parts)
+    return sums
+
+
+def compare_numbers(
+    question: Question,
+    readers: Sequence[str],
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+    cases: Sequence[int] = (),
+) -> NumberAgreement:
+    """Return how far readers agree on a question of numbers; `cases` as `compare_table`."""
+    rows = question.ratings
+    pairs = []
+    for first, second in combinations(readers, 2):
+        units = [unit for unit, row in rows.items() if first in row and second in row]
+        if units:
+            both = [(rows[unit][first], rows[unit][second]) for unit in units]
+            of_cases = _list_cases(units, cases)
+            pairs.append(compare_values(first, second, both, n_resamples, seed, of_cases))
+    n_answers = sum(map(len, rows.values()))
+    counts = (question.count_alone(), question.n_computed)
+    return NumberAgreement(question.name, len(rows), n_answers, tuple(pairs), *counts)
+
+
+def compare_values(
+    first: str,
+    second: str,
+    values: Sequence[tuple[float, float]],
+    n_resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+    cases: NDArray[np.intp] | None = None,
+) -> PairedValues:
+    """Return how far two readers' numbers agree; a pair with nan is left out.
+
+    Parameters
+    ----------
+    values
+        (first, second) of each breast, lesion or case.
+    cases
+        Which case each is of: what is of one case is drawn together. None: each is a case.
+    """
+    cases = np.arange(len(values)) if cases is None else cases
+    places = [index for index, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
+    values, of_cases = [values[index] for index in places], cases[places]
+    ones, others = [a for a, _ in values], [b for _, b in values]
+    pairs = np.array(values, dtype=np.float64).reshape(-1, 2)
+    from_mean = pairs - (pairs.mean() if pairs.size else 0.0)
+    parts = np.column_stack(
+        (np.ones(len(pairs)), from_mean, from_mean[:, :1] * from_mean, from_mean[:, 1:] * from_mean)
+    )
+
+    def icc(sums: Floats) -> Floats:
+        products = sums[..., 3:].reshape(*sums.shape[:-1], 2, 2)
+        return absolute_of_sums(sums[..., 0], sums[..., 1:3], products)
+
+    def estimate(of: Floats, which: NDArray[np.bool_]) -> Estimate:
+        with_number = np.column_stack((of, np.ones(len(of))))
+        by_case = sum_by_case(with_number, of_cases[which])
+        return estimate_sums(
+            lambda sums: divide_all(sums[..., 0], sums[..., 1]), by_case, n_resamples, seed
+        )
+
+    has_ratio: NDArray[np.bool_] = np.all(pairs > 0, axis=1)
+    logs = np.log(pairs[has_ratio, 0] / pairs[has_ratio, 1])
+    return PairedValues(
+        first,
+        second,
+        len(values),
+        bland_altman(ones, others),
+        estimate(pairs[:, 0] - pairs[:, 1], np.ones(len(pairs), np.bool_)),
+        compare_ratios(ones, others),
+        estimate(logs, has_ratio),
+        estimate_sums(icc, sum_by_case(parts, of_cases), n_resamples, seed),
+    )

@@ -1,0 +1,176 @@
+"""The masks that a study accepted: which there are, why others are not, and as reference masks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, SaveError
+from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.features.review.io.store import EventStore
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import CaseView, Decision
+from napari_mamamia.features.review.services.agreement.mask_pairs import LeftOut
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.io.data_set.volumes import read_labels, write_labels
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedCase:
+    """A case that was accepted, and how it is called in file names."""
+
+    case_id: str
+    stem: str
+    view: CaseView
+    decision: Decision
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a judge's signature that counts stands under it."""
+        return self.view.state is CaseState.SIGNED
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedCases:
+    """All that was accepted, and every other case with why it is not among them.
+
+    `conflicts` are those of the others that contradict themselves.
+    """
+
+    cases: tuple[AcceptedCase, ...]
+    others: tuple[LeftOut, ...] = ()
+    conflicts: tuple[LeftOut, ...] = ()
+
+
+def list_accepted(state: ReviewState) -> AcceptedCases:
+    """Return what a study accepted; a case with an open conflict is not accepted."""
+    stems = name_files(state)
+    cases: list[AcceptedCase] = []
+    others: list[LeftOut] = []
+    conflicts: list[LeftOut] = []
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        if view.conflicts:
+            conflicts.append(LeftOut(case_id, "conflict", "; ".join(view.conflicts)))
+        elif view.decision is None or view.state not in (CaseState.ACCEPTED, CaseState.SIGNED):
+            is_rejected = view.decision is not None and view.state is CaseState.REJECTED
+            why = f": {view.decision.reason}" if view.decision and is_rejected else ""
+            others.append(LeftOut(case_id, "not accepted", f"it is {view.state}{why}"))
+        else:
+            cases.append(AcceptedCase(case_id, stems[view.key], view, view.decision))
+    return AcceptedCases(tuple(cases), tuple(others), tuple(conflicts))
+
+
+def name_files(state: ReviewState) -> dict[str, str]:
+    """Return how each case is called in file names, by key.
+
+    By its id; by its key where the id cannot be a file's name, or another one differs from it in
+    letter case alone, which some systems take for one file.
+    """
+    counts: dict[str, int] = {}
+    for case in state.study.cases:
+        counts[case_key(case.case_id)] = counts.get(case_key(case.case_id), 0) + 1
+    stems = {}
+    for case in state.study.cases:
+        try:
+            stem = file_name(case.case_id)
+        except CaseError:
+            stem = case.key
+        is_alone = counts[case_key(case.case_id)] == 1 and case_key(stem) == case_key(case.case_id)
+        stems[case.key] = stem if is_alone else case.key
+    return stems
+
+
+def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: ReviewState) -> Path:
+    """Write an accepted mask as ``STEM.nii.gz`` with its provenance beside it; return its path.
+
+    The bytes are those of the store. Where it was accepted that there is nothing, an empty mask is
+    written on the grid of any reading of the case.
+
+    Raises
+    ------
+    FormatError
+        If the mask is missing, changed or none, or nothing tells the grid of an empty one.
+    SaveConflictError, SaveError
+        If the file is there, or the system refuses.
+    """
+    path = folder / f"{case.stem}{MASK_SUFFIX}"
+    write_study_mask(store, case.view, case.decision.mask, path)
+    write_provenance(_describe_mask(case, state, store.origin), sidecar_path(path))
+    return path
+
+
+def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path) -> None:
+    """Write a mask of the store; where there is none ("") an empty one, on the grid of a reading.
+
+    Raises
+    ------
+    FormatError, SaveConflictError, SaveError
+        See `write_accepted`.
+    """
+    if not digest:
+        write_labels(_make_blank(store, view), path)
+        return
+    content = store.get_mask(digest)
+    with saving(path) as temporary:
+        temporary.write_bytes(content)
+    if sha256_of(path) != digest:
+        raise SaveError(f"expected {path} to read back as written: try another disk")
+    read_labels(path)
+
+
+def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
+    for reading in (*view.readings, *view.earlier):
+        try:
+            labels = load_stored_labels(store, reading.mask)
+        except MamamiaError:
+            continue
+        if labels is not None:
+            return LabelMap(labels.grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
+    raise FormatError(
+        "expected a mask of any reader, which tells the grid of an empty one, "
+        "got none: write an empty mask of this case by hand"
+    )
+
+
+def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Provenance:
+    decision = case.decision
+    parents = decision.parents or ((decision.mask,) if decision.mask else ())
+    signatures = [
+        (
+            f"signature {number}",
+            f"{signature.name}, {signature.meaning}, {signature.at}, event {signature.hash}",
+        )
+        for number, signature in enumerate(case.view.signatures, start=1)
+        if signature.counts
+    ]
+    parameters: tuple[tuple[str, Setting], ...] = (
+        ("study", state.study.study_id),
+        ("study_sha256", origin),
+        ("case_key", case.view.key),
+        ("round", case.view.round),
+        ("act", str(decision.act)),
+        ("choice", decision.choice),
+        ("reason", decision.reason or None),
+        ("decided_by", decision.reader),
+        ("event", decision.hash),
+        *((f"consensus {name}", text) for name, text in decision.how),
+        *signatures,
+    )
+    return Provenance(
+        case.case_id,
+        Maker.REFERENCE,
+        state.study.plan.name,
+        tuple(InputFile(f"masks/{parent}{MASK_SUFFIX}", parent) for parent in parents),
+        parameters,
+        note="accepted in a review study; its parents are named by their SHA-256",
+        created=decision.at,
+    )

@@ -1,0 +1,517 @@
+"""Where a study stands, and whether it is what it was: status, verification, audit trail."""
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.features.review.core.review import Role, Study
+from napari_mamamia.features.review.io.background_tasks import MASKS
+from napari_mamamia.features.review.io.client_files import EVENTS
+from napari_mamamia.features.review.io.keys import require_whole_key, signature_fits
+from napari_mamamia.features.review.io.mask_files import list_changed_masks
+from napari_mamamia.features.review.io.share import Share
+from napari_mamamia.features.review.io.store import EventStore, FolderStore, StoreReading
+from napari_mamamia.features.review.rules.key_replay import KeyView
+from napari_mamamia.features.review.rules.replay import ReviewState, came_late
+from napari_mamamia.features.review.rules.signatures import enter_message, seal_of, short_key
+from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
+from napari_mamamia.features.review.services.look import read_whole, replay_reading
+from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.study_form import list_changed_files
+from napari_mamamia.io.files.chained_lines import scan_chained_lines
+from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
+
+STATUS: Final = "status.json"
+VERIFY: Final = "verify.json"
+_UNBOUND: Final = (
+    "study.json binds no lead's key, so who can write in the folder can put in one that looks "
+    "older; compare the digits with the lead by voice"
+)
+_CLOCK_S: Final = 300.0
+"""Clocks that differ by more are told: our choice, what a domain's time service keeps at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong: its kind, where, and in words."""
+
+    kind: str
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderProgress:
+    """How far a reader is: readings given, done, minutes of work; keys and how they stand."""
+
+    reader: str
+    name: str
+    roles: tuple[str, ...]
+    n_tasks: int
+    n_read: int
+    active_s: int
+    keys: tuple[str, ...] = ()
+    keys_waiting: tuple[str, ...] = ()
+    keys_ended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteProgress:
+    """How far the cases of a site are; `site` is "" for those of which nobody knows it."""
+
+    site: str
+    n_cases: int
+    states: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStatus:
+    """Where a study stands now; `sites` is empty where none is known, or it is hidden."""
+
+    study: str
+    study_id: str
+    origin: str
+    at: str
+    software: str
+    states: Mapping[str, int]
+    readers: tuple[ReaderProgress, ...]
+    conflicts: tuple[Problem, ...]
+    n_waiting: int
+    n_refused: int
+    sites: tuple[SiteProgress, ...] = ()
+
+    @property
+    def n_cases(self) -> int:
+        """Of the study."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCheck:
+    """What verification found; `notes` are worth knowing and harm nothing.
+
+    `n_sealed` events were known to who gave a signature that counts: a change of one of them needs
+    the key of that person.
+    """
+
+    origin: str
+    n_events: int
+    n_files: int
+    n_masks: int
+    n_signatures: int
+    heads: tuple[tuple[str, str], ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+    n_sealed: int = 0
+
+
+def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_VEIL) -> StudyStatus:
+    """Return where a study stands, by numbers where there is a `veil`; raises as `read_whole`."""
+    state = replay_reading(store, read_whole(store))
+    readers = []
+    for reader in store.study.readers:
+        mine = [
+            reading
+            for view in state.cases
+            for reading in view.readings
+            if reading.reader == reader.reader_id
+        ]
+        keys = [key for key in state.keys if key.reader == reader.reader_id]
+        readers.append(
+            ReaderProgress(
+                reader.reader_id,
+                state.name(reader.reader_id),
+                tuple(role.value for role in reader.roles),
+                len(mine),
+                sum(reading.state is CaseState.READ for reading in mine),
+                sum(reading.active_s for reading in mine),
+                tuple(short_key(key.key) for key in keys if key.counts),
+                tuple(short_key(key.key) for key in keys if not key.by and not key.ended),
+                tuple(f"{short_key(key.key)} ended {key.ended}" for key in keys if key.ended),
+            )
+        )
+    return StudyStatus(
+        store.study.plan.name,
+        store.study.study_id,
+        store.origin,
+        now_utc(),
+        software_version(),
+        {name.value: count for name, count in state.counts.items()},
+        tuple(readers),
+        _cover_problems(_list_conflicts(state), pseudonymizer),
+        len(state.waiting),
+        len(state.refused),
+        () if pseudonymizer.names else _count_sites(state),
+    )
+
+
+def _count_sites(state: ReviewState) -> tuple[SiteProgress, ...]:
+    by_site: dict[str, Counter[str]] = {}
+    for view in state.cases:
+        by_site.setdefault(state.study.case(view.key).site, Counter())[view.state.value] += 1
+    if not any(by_site):
+        return ()
+    return tuple(
+        SiteProgress(site, states.total(), dict(sorted(states.items())))
+        for site, states in sorted(by_site.items())
+    )
+
+
+def _cover_problems(
+    problems: Iterable[Problem], pseudonymizer: Pseudonymizer
+) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(problem.kind, pseudonymizer.cover(problem.where), pseudonymizer.cover(problem.text))
+        for problem in problems
+    )
+
+
+def verify_study(
+    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_VEIL
+) -> StudyCheck:
+    """Hold a study's folder against all its hashes and rules.
+
+    Chains, gaps, forks, what this computer had read before, masks, signatures, steps that do not
+    count, conflicts; with `images`, the data set, the images of every case too. Told by numbers
+    where there is a `veil`.
+    """
+    report_progress(0, 4, "Reading the events")
+    reading = read_whole(store)
+    if any(_list_lost(reading)):
+        reading = read_whole(store)  # somebody may have written between two files
+    state = replay_reading(store, reading)
+    problems = [Problem("chain", problem.path, problem.text) for problem in reading.problems]
+    problems += _list_lost(reading)
+    chains = {name: tuple(events) for name, events in reading.chains.items() if events}
+    report_progress(1, 4, "Reading the masks")
+    problems += _list_changed_masks(store)
+    other_files = store.visit(lambda folder: list_changed_files(folder, store.study))
+    problems += [Problem("file", *other_file) for other_file in other_files]
+    problems += _list_misplaced(chains)
+    problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
+    problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
+    events = merge_events(chains.values())
+    by_hash = {event.hash: event for event in events}
+    entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
+    late, refused = _part_refused(state, store.origin, by_hash, reading.masks, keyless)
+    problems += refused
+    problems += _list_conflicts(state)
+    problems += _list_signature_problems(state)
+    problems += _list_key_problems(state, by_hash)
+    problems += _list_key_files(store)
+    problems += entries
+    report_progress(2, 4, "Reading the images")
+    if images is not None:
+        problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
+    report_progress(4, 4)
+    signatures = [
+        signature for view in state.cases for signature in view.signatures if signature.counts
+    ]
+    # The signing event itself is not among them: what stands beside the signature is not signed.
+    signing = [by_hash[signature.hash] for signature in signatures if signature.seals]
+    n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
+    notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
+    notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]
+    return StudyCheck(
+        store.origin,
+        len(events),
+        len(chains),
+        len(reading.masks),
+        sum(len(view.signatures) for view in state.cases),
+        tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
+        _cover_problems(dict.fromkeys(problems), pseudonymizer),
+        _cover_problems(notes, pseudonymizer),
+        n_sealed,
+    )
+
+
+def save_status(status: StudyStatus, folder: Path) -> Path:
+    """Write ``status.json``, in place of an earlier one; return its path."""
+    write_json(status, folder / STATUS, overwrite=True)
+    return folder / STATUS
+
+
+def save_check(check: StudyCheck, folder: Path) -> Path:
+    """Write ``verify.json``, in place of an earlier one; return its path."""
+    write_json(check, folder / VERIFY, overwrite=True)
+    return folder / VERIFY
+
+
+def _place_of(state: ReviewState, event: Event) -> str:
+    act, key = event.body.get("act", ""), event.body.get("case", "")
+    case_id = next((case.case_id for case in state.study.cases if case.key == key), key)
+    return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
+
+
+def _part_refused(
+    state: ReviewState,
+    origin: str,
+    by_hash: Mapping[str, Event],
+    masks: frozenset[str],
+    keyless: Collection[tuple[str, str, str]],
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the steps that came late, and those that no program writes; neither counts.
+
+    Nothing is late in the sessions of `keyless`: whose they are is not proven.
+    """
+    late, refused = [], []
+    for one in state.refused:
+        where = _place_of(state, one.event)
+        is_known = one.event[:3] not in keyless
+        if is_known and came_late(
+            state, origin, one.event, by_hash, masks.__contains__, signature_fits
+        ):
+            text = f"it came late and does not count: {one.why}; by what its writer knew it did"
+            late.append(Problem("late", where, text))
+        else:
+            refused.append(Problem("refused", where, one.why))
+    return late, refused
+
+
+def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
+    for key, text in state.conflicts:
+        yield Problem("conflict", state.study.case(key).case_id, text)
+    for reader, text in state.disputes:
+        yield Problem("conflict", f"keys of {state.name(reader)}", text)
+
+
+def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
+    for view in state.cases:
+        for signature in view.signatures:
+            if not signature.counts:
+                where = (
+                    f"{state.study.case(view.key).case_id}, {signature.name} as {signature.meaning}"
+                )
+                yield Problem("signature", where, signature.why_not)
+
+
+def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
+    """Yield files whose folder or name says something else than their lines."""
+    for name, events in chains.items():
+        for reader, host, session in sorted({event[:3] for event in events}):
+            if Path(name).parent.name != reader:
+                text = f"its events are of {reader!r}: somebody moved or renamed it"
+                yield Problem("place", name, text)
+            elif Path(name).name != f"{host}-{session}.jsonl":
+                text = f"its events are of {host}-{session}: somebody copied or renamed it"
+                yield Problem("place", name, text)
+
+
+def _list_torn(folder: Path) -> Iterator[Problem]:
+    """Yield files whose last line has no end: one changed byte there would hide its event."""
+    for path in paced(sorted(folder.rglob("*.jsonl")), "Reading the last lines"):
+        last = next(iter(deque(scan_chained_lines(path), maxlen=1)), None)
+        if last is not None and last.is_torn:
+            text = (
+                "its last line has no end: it is being written, was cut off by a crash, or was "
+                "changed; look again once its reader has sent all"
+            )
+            yield Problem("chain", path.relative_to(folder).as_posix(), text)
+
+
+def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
+    """Yield computers whose clock ran behind that of what they had seen, once each."""
+    index = {event.hash: _parse_clock(event.at) for event in events}
+    behind: Counter[str] = Counter()
+    for event in events:
+        before = max(
+            (index[one] for one in (event.prev, *event.seen) if one in index),
+            default=index[event.hash],
+        )
+        behind[event.host] = max(behind[event.host], int(before - index[event.hash]))
+    for host, seconds in sorted(behind.items()):
+        if seconds > _CLOCK_S:
+            text = f"its clock was {seconds / 3600:.1f} h behind another's; no state depends on it"
+            yield Problem("clock", host, text)
+
+
+def _parse_clock(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _list_before(event: Event) -> tuple[str, ...]:
+    return (event.prev, *event.seen)
+
+
+def _list_lost(reading: StoreReading) -> Iterator[Problem]:
+    """Yield files whose writer had seen events that are not there."""
+    here = {event.hash for chain in reading.chains.values() for event in chain}
+    for name, chain in reading.chains.items():
+        lost = {one for event in chain for one in event.seen} - here
+        if lost:
+            text = (
+                f"{len(lost)} event(s) that its writer had seen are not there: somebody removed or "
+                "changed them, or they wait on the computer where they were written"
+            )
+            yield Problem("chain", name, text)
+
+
+def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
+    text = "its bytes are not those that it was named after: it was changed"
+    other_masks = store.visit(lambda folder: list_changed_masks(folder / MASKS))
+    for place, names in ((MASKS, other_masks), ("here", list_changed_masks(store.outbox / MASKS))):
+        for name in names:
+            yield Problem("mask", f"{place}/{name}", text)
+
+
+def _list_open_events(n_events: int, n_sealed: int) -> Iterator[Problem]:
+    """Yield how many events no signature holds."""
+    if n_sealed < n_events:
+        text = (
+            f"{n_events - n_sealed} of {n_events} event(s) are held by no signature: their hashes "
+            "show damage, and what others had read before; but who can write in the folder could "
+            "write these anew, all together, or leave the last ones out"
+        )
+        yield Problem("seal", EVENTS, text)
+
+
+def _list_keys(state: ReviewState) -> Iterator[Problem]:
+    for key in state.keys:
+        name, digits = state.name(key.reader), short_key(key.key)
+        if key.by == key.reader and not key.is_bound:
+            yield Problem("key", name, f"key {digits} counts as the first of a lead: {_UNBOUND}")
+        if not key.by and not key.ended:
+            more = f" ({key.n_missing} more)" if key.n_missing > 1 else ""
+            yield Problem("key", name, f"key {digits} waits for a lead's word{more}")
+        if key.ended:
+            yield Problem("key", name, f"key {digits} was ended {key.ended}")
+
+
+def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
+    """Yield what is open about keys, and where it cannot be told whose is the first."""
+    for key in state.keys:
+        name, digits = state.name(key.reader), short_key(key.key)
+        if key.against:
+            text = (
+                f"{', '.join(key.against)} end(s) key {digits}, and more than half of the other "
+                "leads have to: it counts until then"
+            )
+            yield Problem("key", name, text)
+        if key.n_loose:
+            text = (
+                f"{key.n_loose} word(s) of key {digits} for keys of others are not among what it "
+                "let stand when its holder ended it, and count: another lead has to end it, too"
+            )
+            yield Problem("key", name, text)
+    births = {
+        str(by_hash.body.get("key")): by_hash.hash
+        for by_hash in by_hash.values()
+        if by_hash.body.get("act") == Act.KEY
+    }
+    first = next((key for key in state.keys if key.by == key.reader and not key.is_bound), None)
+    leads = {reader.reader_id for reader in state.study.readers if Role.LEAD in reader.roles}
+    for key in state.keys:
+        if first is None or key.by or key.reader not in leads or key.key not in births:
+            continue
+        if births.get(first.key) not in list_past(by_hash, (births[key.key],)):
+            text = (
+                f"key {short_key(key.key)} does not know of {short_key(first.key)} of "
+                f"{state.name(first.reader)}, which counts as the first of a lead by its clock "
+                f"alone: one of them may have been put in later; {_UNBOUND}"
+            )
+            yield Problem("key", state.name(key.reader), text)
+
+
+def _check_entries(
+    state: ReviewState,
+    origin: str,
+    chains: Mapping[str, Sequence[Event]],
+    by_hash: Mapping[str, Event],
+) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
+    """Return the sessions under a name whose key says otherwise, and those without a key.
+
+    The latter also as reader, computer and session. Who has entered with a key does so ever after.
+    A session without one that says not to know of that is a note: so are those of earlier versions,
+    and of before the key counted.
+    """
+    keys = {key.key: key for key in state.keys if key.by}
+    proven: dict[str, set[str]] = {}
+    wrong, without = [], []
+    keyless: set[tuple[str, str, str]] = set()
+    for name, chain in chains.items():
+        for event in chain:
+            if event.body.get("act") != Act.ENTER or "proof" not in event.body:
+                continue
+            why = _find_wrong_proof(event, origin, keys, by_hash)
+            if why:
+                wrong.append(Problem("entry", name, why))
+            else:
+                proven.setdefault(event.reader, set()).add(event.hash)
+    for name, chain in chains.items():
+        own = proven.get(chain[0].reader, set())
+        acts = [one for one in chain if one.body.get("act") not in {Act.ENTER, *SIGNED_ACTS}]
+        is_shown = any(one.hash in own and one.seq < acts[0].seq for one in chain) if acts else True
+        if not own or is_shown:
+            continue
+        keyless.add(chain[0][:3])
+        person = state.name(chain[0].reader)
+        if own & list_past(by_hash, _list_before(chain[0])):
+            text = f"it is under the name of {person}, who enters with a key, and shows none"
+            wrong.append(Problem("entry", name, text))
+        else:
+            text = (
+                f"it is under the name of {person} and shows no key: it began before {person} "
+                "entered with one, or somebody else wrote it"
+            )
+            without.append(Problem("entry", name, text))
+    return wrong, without, keyless
+
+
+def _find_wrong_proof(
+    event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
+) -> str:
+    """Return why a session was not entered by the holder of a key, "" where it was."""
+    digits, signature = event.body.get("key"), event.body.get("proof")
+    key = keys.get(str(digits))
+    if key is None or key.reader != event.reader:
+        return "it is entered with a key that is not this reader's, or does not count"
+    message = enter_message(origin, *event[:3], seal_of(event.prev, event.seen))
+    if not signature_fits(key.key, str(signature), message):
+        return "the signature that it is entered with does not fit"
+    past = list_past(by_hash, _list_before(event)) if key.ended else set()
+    ends = (by_hash[one].body for one in past)
+    if any(end.get("act") == Act.REVOKE and end.get("key") == key.key for end in ends):
+        return f"it is entered with a key that was ended {key.ended}"
+    return ""
+
+
+def _list_key_files(store: FolderStore) -> Iterator[Problem]:
+    """Yield keys on this computer that were changed."""
+    for path in sorted(store.outbox.glob("*.key.json")):
+        try:
+            require_whole_key(path)
+        except FormatError as error:
+            yield Problem("key", path.name, str(error))
+
+
+def _list_unused_masks(masks: frozenset[str], events: tuple[Event, ...]) -> Iterator[Problem]:
+    used = {event.body.get("mask") for event in events if isinstance(event.body.get("mask"), str)}
+    left = masks - used
+    if left:
+        text = f"{len(left)} mask(s) that no event names: a program ended before it told"
+        yield Problem("mask", "masks", text)
+
+
+def _check_images(study: Study, images: Path) -> Iterator[Problem]:
+    for case in study.cases:
+        for image in case.images:
+            try:
+                is_same = sha256_of_large(images / image.name) == image.sha256
+            except MamamiaError as error:
+                yield Problem("image", case.case_id, str(error))
+                continue
+            if not is_same:
+                yield Problem(
+                    "image", case.case_id, f"{image.name} was changed since the study began"
+                )

@@ -1,0 +1,177 @@
+"""What a desk in a study answers: records that no step after it changes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.core.form import Form
+from napari_mamamia.features.review.core.review import Role, Task
+from napari_mamamia.features.review.io.client_files import NO_DRAFT, Draft
+from napari_mamamia.features.review.rules.form_words import tell_reasons
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import CaseView, ReadingView
+from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One's own reading in a list: those that were handed in, and the one at hand."""
+
+    task: Task
+    case_id: str
+    state: CaseState
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeRow:
+    """A case that waits for a judge: why it disagrees, who is at it ("" for nobody)."""
+
+    case: str
+    case_id: str
+    state: CaseState
+    because: tuple[str, ...]
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRow:
+    """How far somebody is."""
+
+    name: str
+    roles: tuple[Role, ...]
+    n_read: int
+    n_tasks: int
+    active_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudySnapshot:
+    """What a person sees of a study now.
+
+    Parameters
+    ----------
+    n_ready
+        Readings of this person's that can be begun or gone on with now.
+    n_unsent, trouble
+        Events that wait on this computer, and why.
+    lost
+        Claims that somebody else has taken over.
+    problems
+        What is wrong with the folder, in plain words.
+    states
+        Cases by where they stand.
+    origin
+        SHA-256 of the study's file, 64 digits.
+    is_seen
+        Whether its events were ever read on this computer; until then nothing is said of cases.
+    """
+
+    study: str
+    person: str
+    roles: tuple[Role, ...]
+    blinding: Blinding
+    n_tasks: int
+    n_read: int
+    n_ready: int
+    rows: tuple[TaskRow, ...]
+    disputes: tuple[DisputeRow, ...] = ()
+    readers: tuple[ReaderRow, ...] = ()
+    states: Mapping[str, int] | None = None
+    n_unsent: int = 0
+    trouble: str = ""
+    lost: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    origin: str = ""
+    is_seen: bool = True
+
+    @property
+    def n_left(self) -> int:
+        """Readings that are to be done."""
+        return self.n_tasks - self.n_read
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTask:
+    """A reading that can be begun: what is opened for it, what was kept of it.
+
+    `held` says who else is at it, in words; nothing is opened then. `veil` is what its window calls
+    the cases by.
+    """
+
+    task: Task
+    case_id: str
+    round: int
+    state: CaseState
+    blinding: Blinding
+    data_set: Path
+    workspace: Path
+    draft: Draft = NO_DRAFT
+    held: str = ""
+    pseudonymizer: Pseudonymizer = NO_VEIL
+
+
+def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
+    """Return a look that says nothing of cases: without events each seems to be unread."""
+    return replace(
+        look,
+        n_read=0,
+        n_ready=0,
+        rows=(),
+        disputes=(),
+        readers=(),
+        states=None,
+        is_seen=False,
+    )
+
+
+def describe_age(seconds: float) -> str:
+    """Return a time in the unit that fits.
+
+    Examples
+    --------
+    >>> describe_age(40), describe_age(200), describe_age(7300)
+    ('40 s', '3 min', '2 h')
+    """
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds // 60:.0f} min" if seconds < 3600 else f"{seconds // 3600:.0f} h"
+
+
+def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
+    """Return how far everybody is who reads, in the order of the study."""
+    by_reader: dict[str, list[ReadingView]] = {}
+    for view in state.cases:
+        for reading in view.readings:
+            by_reader.setdefault(reading.reader, []).append(reading)
+    return tuple(
+        ReaderRow(
+            state.name(reader.reader_id),
+            reader.roles,
+            sum(reading.state is CaseState.READ for reading in by_reader[reader.reader_id]),
+            len(by_reader[reader.reader_id]),
+            sum(reading.active_s for reading in by_reader[reader.reader_id]),
+        )
+        for reader in state.study.readers
+        if reader.reader_id in by_reader
+    )
+
+
+def list_dispute_rows(
+    disputes: Iterable[CaseView], state: ReviewState, form: Form | None
+) -> tuple[DisputeRow, ...]:
+    """Return these first, then what agrees, then what may be signed, each case once."""
+    views = list(disputes)
+    for place in (CaseState.READ, CaseState.ACCEPTED):
+        views += [case for case in state.cases if case.state is place]
+    return tuple(
+        DisputeRow(
+            view.key,
+            state.study.case(view.key).case_id,
+            view.state,
+            tell_reasons(form, view),
+            state.name(view.adjudicator) if view.adjudicator else "",
+        )
+        for view in {view.key: view for view in views}.values()
+    )

@@ -1,0 +1,198 @@
+"""The mask of a case from several readings, by a rule of consensus: a new mask that knows them.
+
+Nothing is written here but the bytes of a file: `ReviewSession.decide` takes `content`, `rule`,
+`parents` and `how`, and the event of the decision keeps them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.annotations.fuse import majority_vote, staple
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.choices import TieRule
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.features.review.core.review import ConsensusRule
+from napari_mamamia.features.review.io.store import EventStore
+from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.io.data_set.volumes import write_labels
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
+
+STAPLE_MARGIN_MM: Final = 10.0
+"""STAPLE looks at no voxel that is farther from every mask: its prior depends on the field of view,
+so that the crop is fixed and named. Our choice; `docs/methods/review.md` shows what it changes."""
+STAPLE_READERS: Final = 3
+"""With two readers STAPLE knows no more than that they differ: that is what arbitration is for."""
+
+_TIES: Final = {
+    ConsensusRule.MAJORITY_BACKGROUND: TieRule.BACKGROUND,
+    ConsensusRule.MAJORITY_FOREGROUND: TieRule.FOREGROUND,
+    ConsensusRule.MAJORITY_THIRD: TieRule.FIRST,
+}
+Masks = list[NDArray[np.uint8]]
+How = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusMask:
+    """A mask that nobody drew.
+
+    Parameters
+    ----------
+    rule
+        What it was made by.
+    labels
+        The mask, 0 and 1; None where no reading holds a file.
+    content
+        Its file as the store keeps it (NIfTI, compressed); None with `labels`.
+    parents
+        SHA-256 of the masks that it was made from, in the order of the readings.
+    how
+        In words, by name: readers, ties, crop, what STAPLE estimated of each reader.
+    """
+
+    rule: ConsensusRule
+    labels: LabelMap | None
+    content: bytes | None
+    parents: tuple[str, ...]
+    how: How
+
+
+def make_consensus(
+    store: EventStore,
+    readings: Sequence[ReadingView],
+    rule: ConsensusRule,
+    third: ReadingView | None = None,
+) -> ConsensusMask:
+    """Return the mask that readings of one case give by a rule.
+
+    A reading without a mask votes for background everywhere. More than half of the readings is a
+    majority; `union` and `intersection` are any and all of them; `staple` estimates the truth from
+    the voxels within 10 mm of any mask.
+
+    Parameters
+    ----------
+    readings
+        Two or more; three or more for STAPLE.
+    third
+        Who decides the ties of `majority-third-reader` where the number of readings is even: one
+        of the readings where there are four or more, or a further reading.
+
+    Raises
+    ------
+    CaseError
+        If there are too few readings, or nobody says what becomes of a tie.
+    FormatError, GridMismatchError
+        If a mask is missing, changed or damaged, or two lie on different grids.
+    """
+    voters = _order_voters(readings, rule, third)
+    labels_read = [load_stored_labels(store, voter.mask) for voter in voters]
+    who = [(voter.reader, labels) for voter, labels in zip(voters, labels_read, strict=True)]
+    parents = tuple(dict.fromkeys(voter.mask for voter in voters if voter.mask))
+    how = (("readers", ", ".join(voter.reader for voter in voters)),)
+    drawn = [(reader, labels) for reader, labels in who if labels is not None]
+    if not drawn:
+        return ConsensusMask(rule, None, None, (), how)
+    grid = drawn[0][1].grid
+    for reader, labels in drawn[1:]:
+        require_same_grid(grid, labels.grid, f"the mask of {drawn[0][0]}", f"that of {reader}")
+    box = Box.empty()
+    for _, labels in drawn:
+        box = box.union(labels.box)
+    box = _widen_box(box, rule, grid)
+    masks = [_cut_mask(labels, box) for labels in labels_read]
+    fused, more = _fuse_masks(masks, rule, [voter.reader for voter in voters], grid)
+    joint = LabelMap(grid, box, fused.astype(np.uint8))
+    return ConsensusMask(rule, joint, _make_file(joint), parents, (*how, *more))
+
+
+def _order_voters(
+    readings: Sequence[ReadingView], rule: ConsensusRule, third: ReadingView | None
+) -> list[ReadingView]:
+    """Return who votes; the third reader first, whose word a tie is."""
+    least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
+    if len(readings) < least:
+        raise CaseError(
+            f"expected {least} readings or more for the rule {rule}, got {len(readings)}: "
+            + (
+                "with two readers it adds nothing, take one of them or edit"
+                if rule is ConsensusRule.STAPLE
+                else "wait for another reading"
+            )
+        )
+    if rule is not ConsensusRule.MAJORITY_THIRD or len(readings) % 2:
+        return list(readings)
+    place = None if third is None else (third.reader, third.occasion, third.round)
+    others = [
+        reading
+        for reading in readings
+        if (reading.reader, reading.occasion, reading.round) != place
+    ]
+    if third is None or (len(others) < len(readings) and len(readings) == 2):
+        raise CaseError(
+            f"expected a third reader who decides the ties of {len(readings)} readings, got "
+            f"{'nobody' if third is None else 'one of the two'}: name one, or take another rule"
+        )
+    return [third, *others]
+
+
+def _widen_box(box: Box, rule: ConsensusRule, grid: Grid) -> Box:
+    if rule is not ConsensusRule.STAPLE or box.is_empty:
+        return box
+    margin = tuple(ceil(STAPLE_MARGIN_MM / step) for step in grid.spacing_mm)
+    return box.grown(margin, grid.shape)
+
+
+def _cut_mask(labels: LabelMap | None, box: Box) -> NDArray[np.uint8]:
+    if labels is None:
+        return np.zeros(box.shape, np.uint8)
+    return (labels.cut(box) > 0).astype(np.uint8)
+
+
+def _fuse_masks(
+    masks: Masks, rule: ConsensusRule, readers: Sequence[str], grid: Grid
+) -> tuple[NDArray[np.bool_], How]:
+    if not masks[0].size:
+        return masks[0].astype(np.bool_), ()
+    if rule is ConsensusRule.STAPLE:
+        return _estimate_truth(masks, readers, grid)
+    if rule is ConsensusRule.UNION:
+        return np.any(masks, axis=0), ()
+    if rule is ConsensusRule.INTERSECTION:
+        return np.all(masks, axis=0), ()
+    tie = _TIES[rule]
+    who = f"as {readers[0]}" if tie is TieRule.FIRST else tie.value
+    how = (("ties", "none are possible" if len(masks) % 2 else who),)
+    return majority_vote(masks, tie) > 0, how
+
+
+def _estimate_truth(
+    masks: Masks, readers: Sequence[str], grid: Grid
+) -> tuple[NDArray[np.bool_], How]:
+    """Return STAPLE's mask; the voxels beyond the crop are no part of the estimate."""
+    away = ndimage.distance_transform_edt(~np.any(masks, axis=0), sampling=grid.spacing_mm)
+    near = away <= STAPLE_MARGIN_MM
+    flat = [mask[near].astype(np.bool_).reshape(1, 1, -1) for mask in masks]
+    truth = staple(flat)
+    mask = np.zeros(near.shape, np.bool_)
+    mask[near] = truth.mask.ravel()
+    how = [("crop", f"voxels within {STAPLE_MARGIN_MM:g} mm of the union")]
+    for reader, p, q in zip(readers, truth.sensitivities, truth.specificities, strict=True):
+        how += [(f"sensitivity of {reader}", f"{p:.6f}"), (f"specificity of {reader}", f"{q:.6f}")]
+    return mask, tuple(how)
+
+
+def _make_file(labels: LabelMap) -> bytes:
+    with own_folder() as folder:
+        path = folder / f"consensus{MASK_SUFFIX}"
+        write_labels(labels, path)
+        return path.read_bytes()

@@ -1,0 +1,321 @@
+"""Answers of a study as tables: long, wide, and for MRMC programs."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.answers import Answer, Answers, Place
+from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.form import FieldScope, Form
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.review.io.store import EventStore
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import CaseView
+from napari_mamamia.features.review.services.agreement.agreement_output import save_rows
+from napari_mamamia.features.review.services.agreement.mask_pairs import LeftOut
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.features.review.services.lesion_match import (
+    LesionMatch,
+    group_lesions,
+    join_lesions,
+    match_masks,
+)
+from napari_mamamia.findings.form_values import (
+    AnswerRow,
+    list_answer_rows,
+    name_question,
+    parse_answers_text,
+)
+from napari_mamamia.io.files.save import write_text_atomically
+
+ACCEPTED: Final = "accepted"
+"""Who, where the answers are those that were accepted with a case."""
+_WHO: Final = ("case_id", "who", "round", "occasion", "at", "stands")
+_ROW: Final = (
+    *("form", "edition", "scope", "place", "field", "question", "question_codes"),
+    *("value", "text", "codes", "unit", "computed", "known"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswers:
+    """The answers of one reading, or those that were accepted with a case (`is_accepted`).
+
+    `who` is the reader, or ACCEPTED; `by` is the reader or who decided.
+    """
+
+    case_id: str
+    key: str
+    who: str
+    round: int
+    occasion: int
+    at: str
+    stands: bool
+    active_s: int
+    mask: str
+    hash: str
+    answers: Answers
+    by: str
+    is_accepted: bool = False
+
+    @property
+    def cells(self) -> tuple[Any, ...]:
+        """The first columns of every table."""
+        is_standing = "yes" if self.stands else "no"
+        return (self.case_id, self.who, self.round, self.occasion, self.at, is_standing)
+
+
+def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
+    """Yield every reading that was given, those of earlier rounds too, then what was accepted."""
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        for one in (*view.earlier, *view.readings):
+            if one.hash:
+                stands = one in view.readings and one.state is CaseState.READ
+                answers = parse_answers_text(one.answers)
+                who = (case_id, view.key, one.reader, one.round, one.occasion, one.at)
+                what = (stands, one.active_s, one.mask, one.hash, answers)
+                yield GivenAnswers(*who, *what, one.reader)
+        if is_accepted(view) and view.decision is not None:
+            last = view.decision
+            answers = parse_answers_text(last.answers)
+            who = (case_id, view.key, ACCEPTED, view.round, 0, last.at)
+            what = (True, 0, last.mask, last.hash, answers)
+            yield GivenAnswers(*who, *what, last.reader, is_accepted=True)
+
+
+def is_accepted(view: CaseView) -> bool:
+    """Whether a case is decided and nothing contradicts it."""
+    return not view.conflicts and view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
+
+
+def number_lesions(
+    store: EventStore, state: ReviewState, left_out: list[LeftOut]
+) -> dict[str, dict[str, str]]:
+    """Return the study's number of each lesion that was described: by event, by its own number.
+
+    One number over all readings of a case that stand (`group_lesions`); those of earlier rounds,
+    repeats and what was accepted are joined to them. Of a mask that cannot be read none is known;
+    it is added to `left_out`.
+    """
+    by_case: dict[str, list[GivenAnswers]] = {}
+    for answer in list_answers(state):
+        by_case.setdefault(answer.key, []).append(answer)
+    numbers: dict[str, dict[str, str]] = {}
+    for index, given in enumerate(by_case.values()):
+        report_progress(index, len(by_case), "Matching the lesions")
+        if any(one.answers.lesions for one in given):
+            try:
+                numbers |= _number_case(store, given)
+            except MamamiaError as error:
+                left_out.append(LeftOut(given[0].case_id, "numbers of its lesions", str(error)))
+    return numbers
+
+
+def _number_case(store: EventStore, given: Sequence[GivenAnswers]) -> dict[str, dict[str, str]]:
+    masks = {one.mask: load_stored_labels(store, one.mask) for one in given}
+
+    def match(one: GivenAnswers, other: GivenAnswers | None) -> LesionMatch:
+        there = (None, ()) if other is None else (masks[other.mask], other.answers.anchors)
+        return match_masks(masks[one.mask], there[0], (one.answers.anchors, there[1]))
+
+    first = [one for one in given if one.stands and not (one.is_accepted or one.occasion)]
+    matches = [(one.hash, "", match(one, None)) for one in first]
+    matches += [(one.hash, other.hash, match(one, other)) for one, other in combinations(first, 2)]
+    numbers = group_lesions(matches)
+    for one in given:
+        if one not in first:
+            alone = {"": match(one, None)}
+            others = {other.hash: match(one, other) for other in first}
+            numbers[one.hash] = join_lesions(numbers, alone | others)
+    return numbers
+
+
+def use_study_numbers(
+    given: Iterable[GivenAnswers],
+    numbers: Mapping[str, Mapping[str, str]],
+    left_out: list[LeftOut],
+) -> tuple[GivenAnswers, ...]:
+    """Return answers about lesions by the study's numbers, as `number_lesions` returns them.
+
+    For other programs, in which "lesion 2" has to be the same one of every reader. What was said
+    of a lesion that has none, since its mask has not got it, is added to `left_out`.
+    """
+    return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in given)
+
+
+def _rename_lesions(
+    one: GivenAnswers, by_name: Mapping[str, str], left_out: list[LeftOut]
+) -> GivenAnswers:
+    items = []
+    for item in one.answers.items:
+        place = item.place
+        if place.scope is FieldScope.LESION:
+            if place.name not in by_name:
+                text = f"lesion {place.name} has no number over all readers: see answers_long.csv"
+                left_out.append(LeftOut(one.case_id, f"{item.field} by {one.who}", text))
+                continue
+            place = Place(place.scope, by_name[place.name])
+        items.append(replace(item, place=place))
+    return replace(one, answers=replace(one.answers, items=tuple(items)))
+
+
+def save_answers(
+    state: ReviewState,
+    form: Form | None,
+    folder: Path,
+    numbers: Mapping[str, Mapping[str, str]],
+) -> tuple[Path, ...]:
+    """Write ``answers_long.csv`` (a row a value) and ``answers_wide.csv`` (a row a reading).
+
+    `numbers` as `number_lesions` returns them; they stand beside each reader's own.
+    """
+    given = tuple(list_answers(state))
+    long = [
+        (*one.cells, *_list_cells(row, numbers.get(one.hash, {})))
+        for one in given
+        for row in list_answer_rows(form, one.answers)
+    ]
+    columns = sorted({name_question(item) for one in given for item in one.answers.items})
+    wide = []
+    for one in given:
+        values = {name_question(item): "; ".join(item.values) for item in one.answers.items}
+        cells = (values.get(name, "") for name in columns)
+        by_name = numbers.get(one.hash, {})
+        same = " ".join(f"{name}={number}" for name, number in sorted(by_name.items()))
+        wide.append((*one.cells, one.active_s, one.mask, same, *cells))
+    paths = (folder / "answers_long.csv", folder / "answers_wide.csv")
+    save_rows((*_WHO, *_ROW[:4], "lesion", *_ROW[4:]), long, paths[0])
+    save_rows((*_WHO, "active_s", "mask_sha256", "lesions", *columns), wide, paths[1])
+    return paths
+
+
+def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
+    """Return a row with the study's number of its lesion behind the reader's own, its place."""
+    cells = tuple(asdict(row)[name] for name in _ROW)
+    number = numbers.get(row.place, "") if row.scope == FieldScope.LESION else ""
+    return (*cells[:4], number, *cells[4:])
+
+
+# -------------------------------------------------------------------------- MRMC
+
+
+@dataclass(frozen=True, slots=True)
+class MrmcRow:
+    """One rating; `truth` 1 or 0, "" where nobody says."""
+
+    reader: str
+    treatment: str
+    case: str
+    truth: str
+    rating: float
+
+
+def list_ratings(
+    given: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
+) -> tuple[MrmcRow, ...]:
+    """Return the ratings of the readings that stand, hidden repeats left out.
+
+    Parameters
+    ----------
+    given
+        By the study's numbers of lesions.
+    treatment
+        How the one treatment is called: the study.
+    question
+        Answered by numbers or by terms that are numbers; of a breast the case is ``ID@right``, of a
+        lesion ``ID@2``.
+    positives
+        Cases whose truth is 1, as the column `case` names them; all others are 0. None: nobody
+        says.
+
+    Raises
+    ------
+    CaseError
+        If nobody answered the question, an answer is no number, or a positive is no case of it.
+    """
+    rows = []
+    for one in given:
+        if one.is_accepted or one.occasion or not one.stands:
+            continue
+        for item in one.answers.items:
+            if item.field == question and item.values:
+                case = name_question(Answer(one.case_id, item.values, item.place))
+                truth = "" if positives is None else str(int(case in positives))
+                rating = _read_rating(item.values[0], question, one.case_id)
+                rows.append(MrmcRow(one.who, treatment, case, truth, rating))
+    _require_ratings(rows, question, positives)
+    return tuple(rows)
+
+
+def _read_rating(text: str, question: str, case_id: str) -> float:
+    try:
+        rating = float(text)
+    except ValueError:
+        rating = math.nan
+    if not math.isfinite(rating):
+        raise CaseError(
+            f"expected numbers as ratings, got {text!r} for {question!r} of {case_id}: choose a "
+            "question that is answered by numbers, such as assessment"
+        )
+    return rating
+
+
+def _require_ratings(
+    rows: Sequence[MrmcRow], question: str, positives: Iterable[str] | None
+) -> None:
+    if not rows:
+        raise CaseError(f"expected answers to {question!r}, got none: check how the form spells it")
+    unknown = sorted(set(positives or ()) - {row.case for row in rows})
+    if unknown:
+        raise CaseError(
+            f"expected positive cases among those that were rated, got {unknown[0]!r}: write "
+            "them as the column case of mrmc.csv has them, such as ID or ID@right"
+        )
+
+
+def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
+    """Write ``mrmc.csv``, and with truths of both kinds ``mrmc.imrmc`` and ``mrmc_ids.csv``.
+
+    The first is what R's MRMCaov reads; the second the format of iMRMC (FDA) and RJafroc, in which
+    readers and cases are numbers that the third explains.
+
+    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text,
+    in which "N0:" and the like anywhere begin a number.
+    """
+    table = folder / "mrmc.csv"
+    save_rows(
+        ("reader", "treatment", "case", "truth", "rating"),
+        [(row.reader, row.treatment, row.case, row.truth, row.rating) for row in rows],
+        table,
+    )
+    truths = {row.case: row.truth for row in rows}
+    if set(truths.values()) != {"0", "1"}:
+        return (table,)
+    # cases without the signal first, as iMRMC's own files have them
+    cases = sorted(truths, key=lambda case: (truths[case], case))
+    readers = sorted({row.reader for row in rows})
+    numbers = {case: number for number, case in enumerate(cases, start=1)}
+    of_reader = {reader: number for number, reader in enumerate(readers, start=1)}
+    lines = [
+        f"Review study {' '.join(rows[0].treatment.replace(':', ' ').split())}",
+        f"N0: {sum(truth == '0' for truth in truths.values())}",
+        f"N1: {sum(truth == '1' for truth in truths.values())}",
+        f"NR: {len(readers)}",
+        "NM: 1",
+        "BEGIN DATA:",
+        *(f"-1,{numbers[case]},0,{truths[case]}" for case in cases),
+        *(
+            f"{of_reader[row.reader]},{numbers[row.case]},1,{f'{row.rating!r}'.removesuffix('.0')}"
+            for row in rows
+        ),
+    ]
+    write_text_atomically(folder / "mrmc.imrmc", "\n".join(lines) + "\n")
+    ids = [("reader", number, name) for name, number in of_reader.items()]
+    ids += [("case", number, name) for name, number in numbers.items()]
+    save_rows(("what", "number", "name"), ids, folder / "mrmc_ids.csv")
+    return (table, folder / "mrmc.imrmc", folder / "mrmc_ids.csv")

@@ -1,0 +1,420 @@
+"""A judge at a desk: a case that disagrees taken up, its masks, what they differ in, the decision.
+
+The decision's mask is a reading as it was handed in, a consensus by a rule, or what the judge drew:
+which of them it is, is found by its voxels and not by what was clicked.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.review.core.review import ConsensusRule, ReadingMode, Task
+from napari_mamamia.features.review.io.client_files import JUDGE
+from napari_mamamia.features.review.io.mask_files import read_mask
+from napari_mamamia.features.review.rules.form_words import tell_reasons
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import CaseView, ReadingView
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.client_records import DisputeRow
+from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.features.review.services.consensus import (
+    STAPLE_READERS,
+    ConsensusMask,
+    make_consensus,
+)
+from napari_mamamia.features.review.services.images import find_images
+from napari_mamamia.features.review.services.lesion_match import match_masks
+from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.findings.form_values import carry_lesions, parse_answers_text, read_record
+from napari_mamamia.findings.lesion_numbers import rank_name
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.services.score.review import Agrees, compare_masks
+
+RULES: Final = (
+    ConsensusRule.UNION,
+    ConsensusRule.INTERSECTION,
+    ConsensusRule.MAJORITY_BACKGROUND,
+    ConsensusRule.STAPLE,
+)
+Measure = Callable[[NDArray[np.uint8], Mapping[str, Any]], Mapping[str, Any]]
+"""From a mask ``(z, y, x)`` and a record of answers to the record with what is measured of it."""
+_MM3_PER_ML: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownReading:
+    """A reading of a dispute: the name that may be shown, its mask (None: nothing was drawn)."""
+
+    name: str
+    reading: ReadingView
+    labels: LabelMap | None
+
+    @property
+    def volume_ml(self) -> float:
+        """Of the mask."""
+        if self.labels is None:
+            return 0.0
+        n_voxels = int(np.count_nonzero(self.labels.crop))
+        return n_voxels * self.labels.grid.voxel_volume_mm3 / _MM3_PER_ML
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dispute:
+    """A case that was taken up, what is opened for it, and its readings.
+
+    `held` says who else is at it, in words; nothing was taken up then.
+    """
+
+    case: str
+    case_id: str
+    because: tuple[str, ...]
+    blinding: Blinding
+    data_set: Path
+    workspace: Path
+    readings: tuple[ShownReading, ...] = ()
+    held: str = ""
+    pseudonymizer: Pseudonymizer = NO_VEIL
+
+    def why_not(self, rule: ConsensusRule) -> str:
+        """Return why a rule gives nothing here, "" where it does."""
+        least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
+        if len(self.readings) >= least:
+            return ""
+        return f"needs {least} readings, there are {len(self.readings)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """A connected place that is in one of two masks alone.
+
+    `is_in_first` says in which, `voxel` (z, y, x) where to look, `distance_mm` how far it reaches
+    from the other mask, nan where that is empty.
+    """
+
+    is_in_first: bool
+    volume_mm3: float
+    distance_mm: float
+    voxel: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """How a decided mask came about: a reader's id, a rule, or "edited".
+
+    `lost` are lesions that the answers describe and this mask has not: what was said of them stays
+    in the reading alone.
+    """
+
+    choice: str
+    lost: tuple[str, ...] = ()
+
+
+def open_dispute(client: StudyClient, case: str) -> Dispute:
+    """Take up a case and read its masks; its images are checked first.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, there is nothing to judge, or the images are not the study's.
+    FormatError
+        If a mask is missing or was changed.
+    """
+    if not client.is_judge:
+        raise CaseError(
+            "expected an adjudicator or a lead to take up a case, got a reader: the others' masks "
+            "are not shown"
+        )
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
+        readings = [reading for reading in view.readings if reading.hash and reading.occasion == 0]
+        if not readings:
+            raise CaseError("expected a case that was read, but nobody has yet: wait for a reading")
+        client.require_images(case)
+        claim = client.session.claim_case(case)
+        held = "" if client.session.holds(claim) else client.describe_claim(claim)
+        begins = (CaseState.DISAGREES, CaseState.READ, CaseState.REOPENED)
+        if not held and view.state in begins:
+            client.session.adjudicate(case)
+            view = client.session.refresh().case(case)
+        return _describe_dispute(client, view, readings, held)
+
+
+def _describe_dispute(
+    client: StudyClient, view: CaseView, readings: list[ReadingView], held: str
+) -> Dispute:
+    study, me = client.store.study, client.reader.reader_id
+    hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
+    # By a hash: who is called A says nothing.
+    readings = sorted(readings, key=lambda reading: reading.hash)
+    shown = () if held else _load_readings(client, readings, hides_names=hides_names)
+    return Dispute(
+        view.key,
+        study.case(view.key).case_id,
+        tell_reasons(client.form, view),
+        Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
+        find_images(study, client.files),
+        client.files.work_folder(me, view.round, JUDGE),
+        shown,
+        held,
+        client.pseudonymizer,
+    )
+
+
+def _load_readings(
+    client: StudyClient, readings: list[ReadingView], *, hides_names: bool
+) -> tuple[ShownReading, ...]:
+    state = client.session.state
+    return tuple(
+        ShownReading(
+            f"Reader {chr(ord('A') + index)}" if hides_names else state.name(reading.reader),
+            reading,
+            load_stored_labels(client.store, reading.mask),
+        )
+        for index, reading in enumerate(readings)
+    )
+
+
+def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
+    """Return the reading that a second look is at; None in other modes, and for who looks first.
+
+    Raises
+    ------
+    FormatError
+        If its mask is missing or was changed.
+    """
+    with client.turn:
+        state = client.session.state
+        if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
+            return None
+        readings = state.case(task.case).readings
+        looks = [reading for reading in readings if reading.occasion == task.occasion]
+        if not looks or looks[0].reader == task.reader or not looks[0].hash:
+            return None
+        return _load_readings(client, looks[:1], hides_names=False)[0]
+
+
+def list_differences(
+    first: ShownReading, second: ShownReading, *, by_distance: bool = False
+) -> tuple[Difference, ...]:
+    """Return the connected places (26 neighbours) that are in one of two masks alone.
+
+    The largest first; `by_distance` those that reach farthest from the other mask first, those
+    whose distance is undefined before all: the other mask is empty.
+
+    Raises
+    ------
+    GridMismatchError
+        If the masks lie on different grids.
+    """
+    drawn = next((one.labels for one in (first, second) if one.labels is not None), None)
+    if drawn is None:
+        return ()
+    one, other = (_fill_mask(shown.labels, drawn) for shown in (first, second))
+    agreement = compare_masks(one, other, drawn.grid)
+    parts = [
+        Difference(error.kind is Agrees.MISSED, error.volume_mm3, error.distance_mm, error.voxel)
+        for error in agreement.errors
+    ]
+    if by_distance:
+        parts.sort(key=_rank_distance)
+    return tuple(parts)
+
+
+def _rank_distance(part: Difference) -> float:
+    return -math.inf if math.isnan(part.distance_mm) else -part.distance_mm
+
+
+def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np.uint8]:
+    return np.zeros(like.grid.shape, np.uint8) if labels is None else labels
+
+
+def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
+    """Return the consensus of all readings of a dispute by a rule; see `make_consensus`."""
+    with client.turn:
+        return make_consensus(client.store, [reading.reading for reading in dispute.readings], rule)
+
+
+def decide_dispute(
+    client: StudyClient,
+    dispute: Dispute,
+    saved: tuple[Path, str] | None,
+    reason: str,
+    answers: ShownReading | str,
+    consensus: ConsensusMask | None = None,
+    measure: Measure | None = None,
+) -> Decided:
+    """Decide a case.
+
+    Parameters
+    ----------
+    saved
+        The judge's mask as it was saved, with its SHA-256; None where there is no lesion.
+    answers
+        Of a reading, or as JSON. What a reading says of a lesion stays with that lesion, matched
+        to those of the mask that is decided (`lesion_match`); of one that this has not it goes.
+        What the program had measured of another mask goes, too.
+    consensus
+        What was laid over it last, if anything was.
+    measure
+        Fills in anew what is measured, of the mask that is decided; None leaves it out.
+
+    Raises
+    ------
+    CaseError
+        Without a reason, or if the case is no longer in adjudication.
+    FormatError
+        If the saved mask was changed meanwhile.
+    """
+    with client.turn:
+        client.require_same_study()
+        if client.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
+            raise CaseError(
+                f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
+                "down meanwhile: look at it again"
+            )
+        text, lost = _carry_answers(answers, saved, measure)
+        choice = _tell_choice(client, dispute, saved, reason, text, consensus)
+        client.session.let_go_of_case(dispute.case)
+    return Decided(choice, lost)
+
+
+def _carry_answers(
+    shown: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return answers for the mask that is decided, and the lesions that it has not."""
+    if isinstance(shown, str):
+        return shown, ()
+    text = shown.reading.answers
+    answers = parse_answers_text(text)
+    if shown.labels is None or not answers.lesions:
+        return text, ()
+    decided = None if saved is None else read_labels(saved[0])
+    if decided is not None and _is_same_mask(shown.labels, decided):
+        return text, ()
+    match = match_masks(shown.labels, decided, (answers.anchors, ()))
+    places = {one.name: one.voxel for one in match.second}
+    voxels = {one.first: places[one.second] for one in match.both}
+    text = carry_lesions(text, voxels)
+    if measure is not None and decided is not None:
+        text = canonical(measure(decided.dense(), read_record(text))).decode()
+    return text, tuple(sorted(answers.lesions - set(voxels), key=rank_name))
+
+
+def _tell_choice(
+    client: StudyClient,
+    dispute: Dispute,
+    saved: tuple[Path, str] | None,
+    reason: str,
+    answers: str,
+    consensus: ConsensusMask | None,
+) -> str:
+    session, case = client.session, dispute.case
+    if saved is None:
+        session.decide(case, None, "edited", reason, answers)
+        return "edited"
+    content, labels = read_mask(*saved), read_labels(saved[0])
+    parents = tuple(
+        dict.fromkeys(reading.reading.mask for reading in dispute.readings if reading.reading.mask)
+    )
+    if consensus is not None and consensus.labels is not None:
+        is_as_made = _is_same_mask(consensus.labels, labels)
+        rule = str(consensus.rule)
+        if is_as_made and consensus.content is not None:
+            session.decide(
+                case, consensus.content, rule, reason, answers, consensus.parents, consensus.how
+            )
+            return rule
+    for one in dispute.readings:
+        if one.labels is not None and _is_same_mask(one.labels, labels):
+            session.decide(case, one.reading.mask, one.reading.reader, reason, answers)
+            return one.reading.reader
+    session.decide(case, content, "edited", reason, answers, parents, (("how", "edited"),))
+    return "edited"
+
+
+def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
+    """Whether two masks have the same voxels above 0."""
+    if not one.grid.is_same_place(other.grid):
+        return False
+    box = one.box.union(other.box)
+    return bool(box.is_empty or np.array_equal(one.cut(box) > 0, other.cut(box) > 0))
+
+
+def set_down(client: StudyClient, dispute: Dispute) -> None:
+    """Leave a case to another judge; what was drawn stays on this computer."""
+    with client.turn:
+        if client.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
+            client.session.set_down(dispute.case)
+        client.session.let_go_of_case(dispute.case)
+
+
+def leave_out(client: StudyClient, dispute: Dispute, reason: str) -> None:
+    """Reject a case, with the reason."""
+    with client.turn:
+        client.require_same_study()
+        client.session.reject(dispute.case, reason)
+        client.session.let_go_of_case(dispute.case)
+
+
+def accept_case(client: StudyClient, case: str) -> None:
+    """Accept a case whose readings agree, as its last reading has it.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, or the readings disagree or are not all there.
+    """
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
+        agrees = view.comparison is None or view.comparison.agrees
+        if not client.is_judge or view.state is not CaseState.READ or not agrees:
+            raise CaseError(
+                f"expected a judge and a case whose readings agree, but it is {view.state}: take "
+                "it up and decide"
+            )
+        client.session.accept(case)
+
+
+def reopen_case(client: StudyClient, case: str, reason: str) -> None:
+    """Begin a new round of a case that was decided; nothing of before is lost.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, nothing is decided, or without a reason.
+    """
+    with client.turn:
+        client.require_same_study()
+        view = client.session.state.case(case)
+        ends = (CaseState.ACCEPTED, CaseState.REJECTED, CaseState.SIGNED)
+        if not client.is_judge or view.state not in ends:
+            raise CaseError(
+                f"expected a judge and a case that was decided, but it is {view.state}: look at "
+                "the list again"
+            )
+        client.session.reopen(case, reason)
+
+
+def list_decided(client: StudyClient) -> tuple[DisputeRow, ...]:
+    """Return what a judge may reopen beside what waits to be signed: signed and left out."""
+    if not client.is_judge:
+        return ()
+    with client.turn:
+        state = client.session.state
+        return tuple(
+            DisputeRow(view.key, state.study.case(view.key).case_id, view.state, (reason,))
+            for view in state.cases
+            if view.state in (CaseState.SIGNED, CaseState.REJECTED)
+            for reason in [view.decision.reason if view.decision else ""]
+        )

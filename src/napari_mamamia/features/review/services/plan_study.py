@@ -1,0 +1,298 @@
+"""A study as somebody wishes it, in a window or a terminal: drafted, and told in lines."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding
+from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.features.review.core.review import (
+    ConsensusRule,
+    ReadingMode,
+    StudyPlan,
+    Triggers,
+)
+from napari_mamamia.features.review.io.keys import make_lead_key
+from napari_mamamia.features.review.io.share import Share
+from napari_mamamia.features.review.io.study_file import read_case_list
+from napari_mamamia.features.review.services.make_study import (
+    StudyDraft,
+    StudyPeople,
+    draft_study,
+    freeze_study,
+    name_people,
+    read_lead_keys,
+)
+from napari_mamamia.features.review.services.study_form import list_texts
+from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
+
+_MOST_PAIRS: Final = 30
+_USUAL: Final = Triggers()
+
+
+class SetupError(CaseError):
+    """What was wished for cannot be; `field` is the field of `StudySetup` that has to be mended."""
+
+    def __init__(self, text: str, field: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+    # Pickle calls an error's class with its text alone; this one takes two.
+    def __reduce__(self) -> tuple[type["SetupError"], tuple[str, str]]:
+        return type(self), (str(self), self.field)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySetup:
+    """All that a lead may wish of a study: what `mamamia review init` takes and page Review asks.
+
+    Parameters
+    ----------
+    cases
+        Ids, or patterns with ``*`` and ``?``; none for every case of the data set.
+    n_readers
+        Readings of a case.
+    repeat_share
+        0 to 0.5.
+    honeypots, protocol, order
+        Files; None where none was named. The order is a queue of quality control that everybody
+        reads by.
+    """
+
+    data_set: Path | None
+    name: str
+    people: StudyPeople
+    cases: tuple[str, ...] = ()
+    mode: ReadingMode = ReadingMode.INDEPENDENT
+    n_readers: int = 2
+    blinding: Blinding = STUDY_HIDDEN
+    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
+    triggers: Triggers = _USUAL
+    repeat_share: float = 0.0
+    seed: int = 42
+    honeypots: Path | None = None
+    protocol: Path | None = None
+    order: Path | None = None
+
+
+def plan_study(setup: StudySetup) -> StudyDraft:
+    """Return the study as it would be; nothing is written.
+
+    Raises
+    ------
+    SetupError
+        If something is missing, unknown, there twice or cannot be read: it names the field.
+    """
+    with _name_field("data_set"):
+        if setup.data_set is None:  # not Path(): that is the current folder, too
+            raise CaseError("expected a data set, got an empty line: name its folder")
+        data_set = Share(setup.data_set)
+        opened = data_set.run(open_data_set)
+    with _name_field("name"):
+        if not setup.name.strip():
+            raise CaseError("expected a title, got an empty line: type one")
+    _check_people(setup)
+    with _name_field("n_readers"):
+        plan = StudyPlan(
+            setup.name,
+            setup.mode,
+            setup.n_readers,
+            setup.blinding,
+            setup.consensus,
+            setup.triggers,
+            repeat_share=setup.repeat_share,
+            seed=setup.seed,
+        )
+    with _name_field("cases"):
+        case_ids = choose_cases([case.case_id for case in opened.data_set.cases], setup.cases)
+    with _name_field("honeypots"):
+        pots = () if setup.honeypots is None else read_case_list(setup.honeypots)
+        _require_pots(opened, case_ids, pots)
+    for part, files in (("protocol", (setup.protocol, None)), ("order", (None, setup.order))):
+        with _name_field(part):
+            list_texts(*files)
+    with _name_field("cases"):
+        about = (case_ids, pots, setup.protocol, setup.order)
+        return data_set.run(lambda _: draft_study(opened, plan, setup.people, *about))
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeSetup:
+    """Where a study is begun, and whose keys its file binds.
+
+    `key_of` names the lead whose key is made on this computer with `passphrase`; without a
+    passphrase none is. `lead_keys` are those of other leads, see `read_lead_keys`.
+    """
+
+    folder: Path
+    without_broken: bool = False
+    key_of: str = ""
+    passphrase: str = field(default="", repr=False)
+    lead_keys: str = ""
+
+
+def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
+    """Freeze a study with the keys of leads; return the SHA-256 of its file.
+
+    Raises
+    ------
+    SetupError
+        As `freeze_study`, of the field `folder`; of `lead_keys` or `passphrase` what is wrong with
+        a key.
+    """
+    with _name_field("lead_keys"):
+        keys = list(read_lead_keys(setup.lead_keys))
+    with _name_field("passphrase"):
+        if setup.passphrase:
+            keys.append((setup.key_of, make_lead_key(review_folder(), setup.passphrase)))
+    with _name_field("folder"):
+        return freeze_study(
+            draft, setup.folder, is_complete=not setup.without_broken, lead_keys=keys
+        )
+
+
+def list_case_ids(data_set: Path) -> tuple[str, ...]:
+    """Return the ids of a data set's cases, those that cannot be read too. Errors as above."""
+    with _name_field("data_set"):
+        opened = Share(data_set).run(open_data_set)
+        return tuple(case.case_id for case in opened.data_set.cases)
+
+
+def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids that are named or fit a pattern, in the order of the data set.
+
+    An id that is there as it stands is that case, whatever signs it holds; letter case counts.
+    None of either is no choice: `()`, which stands for all.
+
+    Raises
+    ------
+    CaseError
+        If nothing fits one of them.
+
+    Examples
+    --------
+    >>> choose_cases(("DUKE_1", "DUKE_2", "ISPY_1"), ("DUKE_*", "ISPY_1"))
+    ('DUKE_1', 'DUKE_2', 'ISPY_1')
+    """
+    there = set(case_ids)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        fits = {pattern} & there or {
+            case_identifier for case_identifier in case_ids if fnmatchcase(case_identifier, pattern)
+        }
+        if not fits:
+            raise CaseError(
+                f"expected cases of the data set, got {pattern!r}, which none of its "
+                f"{len(case_ids)} is: check the spelling; * stands for any letters"
+            )
+        chosen |= fits
+    return tuple(case_identifier for case_identifier in case_ids if case_identifier in chosen)
+
+
+def split_cases(text: str) -> tuple[str, ...]:
+    """Return ids and patterns that were typed in one line, with commas between.
+
+    An id that holds a comma stands in quotation marks, as in a table (.csv).
+
+    Examples
+    --------
+    >>> split_cases('DUKE_*, "one, two"')
+    ('DUKE_*', 'one, two')
+    """
+    cells = next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])
+    return tuple(cell.strip() for cell in cells if cell.strip())
+
+
+def join_cases(case_ids: Sequence[str]) -> str:
+    """Return ids as one line that `split_cases` reads."""
+    marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
+    pairs = zip(case_ids, marked, strict=True)
+    return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
+
+
+@contextmanager
+def _name_field(field: str) -> Iterator[None]:
+    """Let what goes wrong name the field in which it is mended."""
+    try:
+        yield
+    except SetupError:
+        raise
+    except MamamiaError as error:
+        raise SetupError(str(error), field) from error
+
+
+def _check_people(setup: StudySetup) -> None:
+    """Raise `SetupError` of the line of names that has to be mended."""
+    people = setup.people
+    for role, names, word in (
+        ("leads", people.leads, "who leads the study and answers for it"),
+        ("readers", people.readers, "who reads the cases"),
+        ("adjudicators", people.adjudicators, ""),
+    ):
+        with _name_field(role):
+            if word and not names:
+                raise CaseError(f"expected {word}, got nobody: type a name")
+            name_people(StudyPeople(**{"leads": (), "readers": (), role: names}))
+    with _name_field("readers"):
+        if len(people.readers) < setup.n_readers:
+            raise CaseError(
+                f"expected at least {setup.n_readers} readers, who each read a case, got "
+                f"{len(people.readers)}: name more, or ask for fewer readings of a case"
+            )
+
+
+def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[str]) -> None:
+    usable = {case.case_id for case in opened.data_set.cases if not case.problems}
+    for pot in pots:
+        if pot not in usable or (case_ids and pot not in case_ids):
+            raise CaseError(
+                f"expected honeypots among the cases of the study, got {pot!r}: check the list"
+            )
+
+
+def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
+    """Return who would read what, when readings disagree, and what to know, in lines."""
+    study, deal = draft.study, draft.deal
+    names = {reader.reader_id: reader.name for reader in study.readers}
+    loads, repeats = dict(deal.loads), dict(deal.n_repeats)
+    lines = [f"{len(study.cases)} case(s)"]
+    for one in study.readers:
+        load, again = loads.get(one.reader_id), repeats.get(one.reader_id)
+        has_repeats = f", {again} of them hidden repeats" if again else ""
+        reads = "" if load is None else f": {load} reading(s){has_repeats}"
+        lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
+    if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
+        lines += [f"{names[a]} and {names[b]} share {count} case(s)" for a, b, count in deal.pairs]
+    sites = Counter(case.site for case in study.cases if case.site)
+    if sites:
+        counts = ", ".join(f"{site} {count}" for site, count in sorted(sites.items()))
+        lines.append(f"Sites: {counts}")
+    if study.honeypots.count:
+        lines.append(f"{study.honeypots.count} honeypot(s) among them")
+    lines += [study.plan.blinding.text or "Not blind", describe_triggers(study.plan.triggers)]
+    return (*lines, *(f"Note: {note}" for note in (*draft.left_out, *draft.notes)))
+
+
+def describe_triggers(triggers: Triggers) -> str:
+    """Return in words when two readings disagree.
+
+    Examples
+    --------
+    >>> describe_triggers(Triggers(0.6, None, 12.5, False, True))
+    'Readings disagree: Dice below 0.6, HD95 above 12.5 mm, another answer'
+    """
+    parts = [
+        f"Dice below {triggers.dice_below:g}" if triggers.dice_below is not None else "",
+        f"volumes above {triggers.volume_ratio:g} to 1" if triggers.volume_ratio else "",
+        f"HD95 above {triggers.hd95_mm:g} mm" if triggers.hd95_mm is not None else "",
+        "other lesions" if triggers.lesion_count else "",
+        "another answer" if triggers.category else "",
+    ]
+    words = ", ".join(part for part in parts if part)
+    return f"Readings disagree: {words}" if words else "Readings are never said to disagree"

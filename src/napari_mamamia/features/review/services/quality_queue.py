@@ -1,0 +1,213 @@
+"""Quality control as files: the queue of a score table, and what was caught by reading it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue
+from napari_mamamia.features.review.io.quality_files import (
+    CaseSigns,
+    queue_text,
+    read_marks,
+    read_queue,
+    read_signs,
+)
+from napari_mamamia.features.review.io.share import Share
+from napari_mamamia.features.review.rules.quality import (
+    TARGET,
+    Capture,
+    follow_capture,
+    order_queue,
+)
+from napari_mamamia.io.clinical.sites import find_site
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.tables.tables import read_case_scores, write_json
+from napari_mamamia.services.score.case_table import STATUS_TEXTS
+from napari_mamamia.services.score.output import SCORE_TABLE
+
+QUEUE: Final = "queue"
+CAPTURE: Final = "capture"
+_FAILED_TO_SCORE: Final = frozenset(
+    status for status in ScoreStatus if status not in (ScoreStatus.OK, ScoreStatus.BOTH_EMPTY)
+)
+"""Without numbers because something is wrong: such a case comes as one with a Dice of 0 does."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueResult:
+    """A queue, where its files are, and what is worth knowing."""
+
+    queue: Queue
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+def make_queue(
+    scores: Path,
+    out: Path,
+    signs: Path | None = None,
+    seed: int = 42,
+    random_share: float = RANDOM_SHARE,
+    *,
+    overwrite: bool = False,
+) -> QueueResult:
+    """Order the cases of a score table, and write ``queue.csv``, ``.json`` and ``.txt``.
+
+    Parameters
+    ----------
+    scores
+        ``case_scores.csv`` of `mamamia score`, or its folder.
+    signs
+        A table with what else is known, see `read_signs`.
+
+    Raises
+    ------
+    FormatError, CaseError
+        If a table is not as it should be.
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    """
+    report_progress(0, 2, "Reading the scores")
+    rows = Share(scores).run(_read_scores)
+    more = {} if signs is None else Share(signs).run(read_signs)
+    cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
+    queue = order_queue(cases, seed, random_share)
+    strangers = sorted(set(more) - {row.case_id for row in rows})
+    notes = [f"{stranger} is in {signs} and has no score: left out" for stranger in strangers[:5]]
+    if len(strangers) > len(notes):
+        notes.append(f"and {len(strangers) - len(notes)} more")
+    report_progress(1, 2, "Writing the queue")
+    files = Share(out).run(partial(_write_queue, queue, overwrite))
+    return QueueResult(queue, files, tuple(notes))
+
+
+def _read_scores(place: Path) -> tuple[CaseScore, ...]:
+    return read_case_scores(place / SCORE_TABLE if place.is_dir() else place)
+
+
+def _join_case(row: CaseScore, signs: CaseSigns) -> QualityCase:
+    reason = STATUS_TEXTS[row.status] if row.status in _FAILED_TO_SCORE else ""
+    return QualityCase(
+        row.case_id,
+        row.dsc,
+        signs.missed_lesions,
+        signs.other_side,
+        signs.count_difference,
+        row.hausdorff95_mm,
+        signs.doubt,
+        signs.touches_border,
+        row.volume_reference_mm3,
+        signs.site or find_site(row.case_id),
+        reason,
+    )
+
+
+def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
+    table, record, text = (out / f"{QUEUE}.{suffix}" for suffix in ("csv", "json", "txt"))
+    columns = ("place", "case_id", "part", "rank", "draw", "why")
+    rows = [
+        (
+            float(index),
+            one.case_id,
+            "random" if one.is_random else "disagreement",
+            float(one.rank),
+            float(one.draw),
+            one.why,
+        )
+        for index, one in enumerate(queue.places, start=1)
+    ]
+    write_flat_table(columns, rows, len(rows), table, overwrite=overwrite)
+    write_text_atomically(record, queue_text(queue), overwrite=overwrite)
+    ids = "".join(f"{one.case_id}\n" for one in queue.places)
+    head = (
+        f"# {len(queue.places)} cases; the first {queue.n_random} are drawn at random (seed "
+        f"{queue.seed}): read them first\n"
+    )
+    write_text_atomically(text, head + ids, overwrite=overwrite)
+    return table, record, text
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What was caught, and where its files are."""
+
+    capture: Capture
+    files: tuple[Path, ...]
+
+
+def make_capture(
+    queue: Path, marks: Path, out: Path, target: float = TARGET, *, overwrite: bool = False
+) -> CaptureResult:
+    """Follow what was read of a queue; write ``capture.csv``, ``.json`` and ``.txt``.
+
+    Raises
+    ------
+    FormatError, CaseError
+        If a file is not as it should be, or a case is not of the queue.
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    """
+    is_error = Share(marks).run(read_marks)
+    capture = follow_capture(Share(queue).run(read_queue), is_error, target)
+    files = Share(out).run(partial(_write_capture, capture, is_error, overwrite))
+    return CaptureResult(capture, files)
+
+
+def _write_capture(
+    capture: Capture, is_error: Mapping[str, bool], overwrite: bool, out: Path
+) -> tuple[Path, ...]:
+    table, record, text = (out / f"{CAPTURE}.{suffix}" for suffix in ("csv", "json", "txt"))
+    columns, rows = list_capture_rows(capture, is_error)
+    write_flat_table(columns, rows, len(rows), table, overwrite=overwrite)
+    write_json(capture, record, overwrite=overwrite)
+    words = "\n".join((*describe_capture(capture), *capture.to_read)) + "\n"
+    write_text_atomically(text, words, overwrite=overwrite)
+    return table, record, text
+
+
+def list_capture_rows(
+    capture: Capture, is_error: Mapping[str, bool]
+) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
+    """Return the curve as columns and rows: one for each case that was read.
+
+    `share_found` is of the errors found until now; what is still to be found is not in it.
+    """
+    columns = ("case_id", "error", "n_read", "share_read", "n_errors", "share_found")
+    rows: list[tuple[float | str, ...]] = []
+    for (case_id, mark), point in zip(is_error.items(), capture.points[1:], strict=True):
+        share = point.n_errors / capture.n_errors if capture.n_errors else math.nan
+        rows.append(
+            (
+                case_id,
+                "yes" if mark else "no",
+                float(point.n_read),
+                point.n_read / capture.n_cases,
+                float(point.n_errors),
+                share,
+            )
+        )
+    return columns, rows
+
+
+def describe_capture(capture: Capture) -> tuple[str, ...]:
+    """Return what was found and whether one may stop, in lines of words."""
+    rate = capture.rate
+    line = "no case of the random order was read: the rate of errors cannot be told"
+    if rate.n_read:
+        percents = [f"{100 * one:.1f}" for one in (rate.rate, rate.low, rate.high)]
+        line = (
+            f"errors in {percents[0]} % of all cases (95 % interval {percents[1]} to "
+            f"{percents[2]} %), by {rate.n_errors} of {rate.n_read} drawn at random"
+        )
+    lines = [
+        f"{capture.n_errors} error(s) in {capture.n_read} of {capture.n_cases} case(s)",
+        line,
+        f"{'may stop' if capture.may_stop else 'go on'}: {capture.why}",
+    ]
+    return tuple(lines)

@@ -1,0 +1,60 @@
+"""Readers as a report calls them: codes, unless the lead wants names."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from napari_mamamia.features.review.rules.replay import ReviewState
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLabels:
+    """What each reader id is called, and which words of a text stand for whom."""
+
+    labels: Mapping[str, str]
+    words: Mapping[str, str]
+
+    def call(self, reader_id: str) -> str:
+        """Return what a reader is called; what is no reader's id stays as it is."""
+        return self.labels.get(reader_id, reader_id)
+
+    def rank(self, reader_id: str) -> int:
+        """Return where a reader stands in lists and pairs: as the codes, not as in the study."""
+        return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
+
+    def hide(self, text: str) -> str:
+        """Return a text in which ids and names of readers are what they are called.
+
+        Whole words, in whatever letter case. What somebody wrote of a reader in other words stays.
+        """
+        if not self.words:
+            return text
+        either = "|".join(map(re.escape, sorted(self.words, key=len, reverse=True)))
+        pattern = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
+        return pattern.sub(lambda match: self.words[match.group().casefold()], text)
+
+
+def make_labels(state: ReviewState, *, are_named: bool = False) -> ReaderLabels:
+    """Return names, or codes in an order by chance that stays the same for a study.
+
+    The order of the study tells who leads it; that of codes tells nothing.
+    """
+    study = state.study
+    if are_named:
+        return ReaderLabels(
+            {reader.reader_id: state.name(reader.reader_id) for reader in study.readers}, {}
+        )
+    order = sorted(
+        study.readers,
+        key=lambda reader: hashlib.sha256(
+            f"{study.study_id}:{reader.reader_id}".encode()
+        ).hexdigest(),
+    )
+    labels = {one.reader_id: f"R{number}" for number, one in enumerate(order, start=1)}
+    words = {
+        word.casefold(): labels[reader.reader_id]
+        for reader in study.readers
+        for word in (reader.reader_id, reader.name, state.name(reader.reader_id))
+    }
+    return ReaderLabels(labels, words)

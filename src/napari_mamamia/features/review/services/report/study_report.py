@@ -1,0 +1,429 @@
+"""The report of a study: one page to print, of flow, agreement, disputes, time, signatures, chains.
+
+Readers are codes unless the lead wants names. Every figure has its table.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.form import Form
+from napari_mamamia.features.review.core.quality import Queue
+from napari_mamamia.features.review.io.share import Share
+from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules.agreement import N_RESAMPLES, SEED, Estimate
+from napari_mamamia.features.review.rules.quality import Capture, follow_capture
+from napari_mamamia.features.review.rules.ratings import PairedValues
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.agreement.agree import (
+    CaseAgreement,
+    StudyAgreement,
+    measure_agreement,
+)
+from napari_mamamia.features.review.services.agreement.mask_pairs import (
+    LesionAgreement,
+    MaskAgreement,
+)
+from napari_mamamia.features.review.services.check_study import verify_study
+from napari_mamamia.features.review.services.look import read_whole, replay_reading
+from napari_mamamia.features.review.services.quality_queue import describe_capture
+from napari_mamamia.features.review.services.report.reader_codes import ReaderLabels, make_labels
+from napari_mamamia.features.review.services.report.report_parts import (
+    FEWEST,
+    PAIRS_SHOWN,
+    call_pair,
+    list_disputes,
+    list_words,
+    make_chains,
+    make_disputes,
+    make_flow,
+    make_signatures,
+    make_sites,
+    make_times,
+    rank_pair,
+    say_time,
+    tell_numbers,
+    tell_questions,
+)
+from napari_mamamia.features.review.services.report.study_figures import (
+    capture_curve,
+    dice_of_cases,
+)
+from napari_mamamia.features.review.services.report.study_pictures import (
+    MOST_PICTURES,
+    make_gallery,
+)
+from napari_mamamia.features.review.services.study_form import load_study_form, load_study_queue
+from napari_mamamia.findings.form_rules import why_other_form
+from napari_mamamia.findings.form_values import parse_answers_text
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.page import Page, PageSection, render_page
+from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    range_text,
+)
+
+REPORT: Final = "report.html"
+ERROR_QUESTION: Final = "error"
+"""The question of the form, answered yes or no, that the capture curve counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportChoice:
+    """What a report shows.
+
+    Parameters
+    ----------
+    are_named
+        Whether readers are called by name, not by a code.
+    by_reader
+        Whether time is told by reader.
+    images
+        The data set with the images; None for where it was when the study was made.
+    most_pictures
+        Pictures of disagreements, the worst first.
+    n_resamples, seed
+        Of the intervals: the same as of `measure_agreement`, or the page has other numbers.
+    """
+
+    are_named: bool = False
+    by_reader: bool = False
+    images: Path | None = None
+    most_pictures: int = MOST_PICTURES
+    n_resamples: int = N_RESAMPLES
+    seed: int = SEED
+
+
+DEFAULT: Final = ReportChoice()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyPage:
+    """The report as a page that is not drawn yet; `problems` do not hold or could not be read."""
+
+    page: Page
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """Where the report is, and what does not hold or could not be read for it."""
+
+    path: Path
+    problems: tuple[str, ...] = ()
+
+
+def write_study_report(
+    store: FolderStore, out: Path, choice: ReportChoice = DEFAULT, *, overwrite: bool = False
+) -> StudyReport:
+    """Write ``report.html`` of a study.
+
+    Raises
+    ------
+    FormatError
+        If the events cannot be read to the end.
+    SaveConflictError
+        If the file exists and `overwrite` is off.
+    """
+    report = make_study_page(store, choice)
+    text = render_page(report.page)
+    Share(out).run(lambda folder: write_text_atomically(folder / REPORT, text, overwrite=overwrite))
+    return StudyReport(out / REPORT, report.problems)
+
+
+def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> StudyPage:
+    """Return the report of a study."""
+    reading = read_whole(store)
+    state = replay_reading(store, reading)
+    labels = make_labels(state, are_named=choice.are_named)
+    result = measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
+    images = choice.images or Path(store.study.data_set)
+    disputed = [state.study.case(dispute.key).case_id for dispute in list_disputes(state)]
+    about = (disputed, images, choice.most_pictures, labels.rank)
+    gallery = make_gallery(store, state, result.pairs, *about)
+    queue = store.read_frozen(load_study_queue)
+    form = store.read_frozen(load_study_form)
+    check = verify_study(store)
+    plan = store.study.plan
+    facts = (
+        f"Study {store.study.study_id}, begun {say_time(store.study.created)} UTC, "
+        f"mode {plan.mode.value}, {len(store.study.cases)} cases, "
+        f"{len(store.study.readers)} people.",
+        plan.blinding.text or "Not blind.",
+        "Readers are named." if choice.are_named else "Readers are called by codes.",
+    )
+    sections = [
+        make_flow(state),
+        *make_sites(state, result.pairs),
+        _make_agreement(
+            result, labels, plan.triggers.dice_below, form, count_other_forms(state, form)
+        ),
+        make_disputes(state, labels, gallery, form),
+        make_times(state, labels, by_reader=choice.by_reader),
+        *(() if queue is None else _make_capture(state, queue)),
+        make_signatures(state, labels),
+        make_chains(store.origin, reading.chains, labels),
+    ]
+    problems = [f"{problem.kind}: {problem.where}: {problem.text}" for problem in check.problems]
+    problems += [f"{one.case_id}: {one.what}: {one.why}" for one in result.left_out]
+    problems += gallery.failed
+    warning = f"{len(check.problems)} thing(s) do not hold (`mamamia review verify`): see Failures."
+    page = Page(
+        f"Review study: {plan.name}",
+        facts,
+        tuple(sections),
+        (warning,) if check.problems else (),
+        list_words(problems, labels),
+        "Research use.",
+    )
+    return StudyPage(page, page.failures)
+
+
+# --------------------------------------------------------------------- agreement
+
+_WORST_SHOWN: Final = 30
+_ESTIMATES: Final = (Column("n"), Column("Value"), Column("95 % interval"))
+
+
+def _make_agreement(
+    result: StudyAgreement,
+    labels: ReaderLabels,
+    trigger: float | None,
+    form: Form | None,
+    notes: Sequence[str],
+) -> PageSection:
+    defined = [case for case in result.cases if not math.isnan(case.lowest_dsc)]
+    figure = ReportFigure(
+        "dice",
+        "Lowest Dice of two readings of each case; below the dashed line they disagree.",
+        Drawing(dice_of_cases, ([one.lowest_dsc for one in defined], trigger), has_png=False),
+    )
+    tables = [_tell_masks(result)]
+    if len(result.readers) > 1 or result.volumes:
+        tables.append(_tell_pairs(result, labels))
+    if any(lesion.n_both + lesion.n_first + lesion.n_second for lesion in result.lesions):
+        tables.append(_tell_lesions(result.lesions, labels))
+    if result.categories:
+        tables.append(tell_questions(result.categories, form))
+    if any(one.pairs for one in result.numbers):
+        tables.append(tell_numbers(result.numbers, labels, form))
+    if defined:
+        tables.append(_tell_cases(defined))
+    return PageSection(
+        "Agreement",
+        tuple(tables),
+        (figure,) if defined else (),
+        notes=list_words((*result.notes, *notes), labels),
+        says=(f"{result.n_compared} of {result.n_cases} cases were read by two or more.",),
+    )
+
+
+def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
+    """Return how many readings were answered on a form that is not the study's, in words."""
+    if form is None:
+        return ()
+    counts = Counter(
+        why_other_form(form, parse_answers_text(reading.answers))
+        for view in state.cases
+        for reading in view.readings
+        if reading.hash
+    )
+    return tuple(f"{n} reading(s) were {why}" for why, n in sorted(counts.items()) if why)
+
+
+def _tell_masks(result: StudyAgreement) -> ReportTable:
+    masks = result.masks
+    rows = (
+        _row_of("Dice", masks.dsc, 3),
+        _row_of("HD95 (mm)", masks.hd95_mm, 1),
+        _row_of("NSD at 1 mm", masks.nsd, 3),
+    )
+    notes = (
+        f"{masks.n} pairs of masks; in {masks.n_both_empty} both are empty (they agree, and are in "
+        f"no mean), in {masks.n_one_empty} one is (Dice 0). Intervals: percentiles over resampled "
+        "cases.",
+    )
+    return ReportTable(
+        "Masks, mean over cases", (Column("Number", is_number=False), *_ESTIMATES), rows, notes
+    )
+
+
+def _row_of(name: str, one: Estimate, decimals: int) -> Row:
+    cells = (number(one.n, 0), number(one.value, decimals))
+    return Row((name, *cells, range_text(one.low, one.high, decimals)))
+
+
+def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
+    volumes = {(volume.first, volume.second): volume for volume in result.volumes}
+    ordered = sorted(result.readers, key=lambda reader: rank_pair(reader, labels))
+    rows = tuple(
+        _row_of_pair(one, volumes.get((one.first, one.second)), labels)
+        for one in ordered[:PAIRS_SHOWN]
+    )
+    columns = (
+        Column("Readers", is_number=False),
+        Column("Pairs"),
+        Column("Dice"),
+        Column("HD95 (mm)"),
+        Column("Volume ratio"),
+        Column("its limits"),
+        Column("ICC(A,1) of volume"),
+    )
+    n_more = len(result.readers) - PAIRS_SHOWN
+    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    notes = (
+        *more,
+        "Ratio first over second, geometric mean; limits hold 95 % of the ratios (Bland and "
+        "Altman). ICC: two-way random, absolute agreement, one reader. Of fewer than "
+        f"{FEWEST} pairs neither is told here; `mamamia review agreement` has all.",
+    )
+    return ReportTable("Pair by pair", columns, rows, notes)
+
+
+def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
+    names, is_turned = call_pair(one, labels)
+    cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
+    if volume is None:
+        return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
+    ratio, low, high = volume.ratio.ratio, volume.ratio.low, volume.ratio.high
+    if is_turned:
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    spread = (UNKNOWN, UNKNOWN)
+    if volume.ratio.n >= FEWEST:
+        spread = (range_text(low, high, 2), number(volume.icc.value))
+    return Row((names, *cells, number(ratio, 2), *spread))
+
+
+def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
+    ordered = sorted(lesions, key=lambda lesion: rank_pair(lesion, labels))
+    rows = tuple(_row_of_lesions(one, labels) for one in ordered[:PAIRS_SHOWN])
+    columns = (
+        Column("Readers", is_number=False),
+        Column("Both"),
+        Column("Only the first"),
+        Column("Only the second"),
+        Column("Split or joined"),
+        Column("Positive agreement"),
+        Column("95 % interval"),
+        Column("Dice of both"),
+    )
+    n_more = len(ordered) - PAIRS_SHOWN
+    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    notes = (
+        *more,
+        "26-connected parts, matched by overlap (IoU 0.1 or more), then a shared voxel, then "
+        "centres less than 10 mm apart. Positive agreement: 2 both / (2 both + only).",
+    )
+    return ReportTable("Lesions, pair by pair", columns, rows, notes)
+
+
+def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
+    names, is_turned = call_pair(one, labels)
+    alone = (one.n_second, one.n_first) if is_turned else (one.n_first, one.n_second)
+    counts = (number(n, 0) for n in (one.n_both, *alone, one.n_parts))
+    spread = range_text(one.positive.low, one.positive.high)
+    return Row((names, *counts, number(one.positive.value), spread, number(one.dsc.value)))
+
+
+def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
+    ordered = sorted(cases, key=lambda case: (case.lowest_dsc, case.case_id))
+    rows = tuple(
+        Row(
+            (
+                one.case_id,
+                number(one.n_readings, 0),
+                number(one.lowest_dsc),
+                number(one.dsc),
+                number(one.hd95_mm, 1),
+            )
+        )
+        for one in ordered[:_WORST_SHOWN]
+    )
+    columns = (
+        Column("Case", is_number=False),
+        Column("Readings"),
+        Column("Lowest Dice"),
+        Column("Mean Dice"),
+        Column("Mean HD95 (mm)"),
+    )
+    n_more = len(ordered) - _WORST_SHOWN
+    notes = (f"{n_more} more: see `mamamia review agreement`.",) * (n_more > 0)
+    return ReportTable("Agreement of each case, lowest first", columns, rows, notes)
+
+
+# ----------------------------------------------------------------------- capture
+
+
+def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
+    """Return what was caught, where the form asks for errors; else nothing."""
+    marks = list_marks(state, queue)
+    if not marks:
+        return ()
+    capture = follow_capture(queue, marks)
+    rate, n = capture.rate, capture.n_cases
+    totals = (rate.rate * n, rate.low * n, rate.high * n)
+    points = capture.points
+    figure = ReportFigure(
+        "capture",
+        "Errors found against the share of cases read, in the order of reading; dashed: the errors "
+        "that all cases are estimated to have, with the 95 % interval.",
+        Drawing(
+            capture_curve,
+            ([point.n_read for point in points], [point.n_errors for point in points], n, totals),
+            has_png=False,
+        ),
+    )
+    section = PageSection(
+        "Quality control", (_tell_capture(capture),), (figure,), says=describe_capture(capture)
+    )
+    return (section,)
+
+
+def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
+    """Return whether cases that were read had an error, in the order in which they were read.
+
+    By the question `error` of the form: a case has one if any reading of it says yes.
+    """
+    queued = {one.case_id for one in queue.places}
+    marks: list[tuple[str, str, bool]] = []
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        readings = [
+            reading
+            for reading in view.readings
+            if reading.state is CaseState.READ and reading.occasion == 0
+        ]
+        answers = [parse_answers_text(reading.answers).find(ERROR_QUESTION) for reading in readings]
+        chosen = [answer.values for answer in answers if answer is not None and answer.values]
+        if chosen and case_id in queued:
+            first = min(reading.at for reading in readings)
+            marks.append((first, case_id, any("yes" in values for values in chosen)))
+    return {case_id: is_error for _, case_id, is_error in sorted(marks)}
+
+
+def _tell_capture(capture: Capture) -> ReportTable:
+    """Return the curve at each tenth of what was read."""
+    n = capture.n_read
+    places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
+    rows = tuple(
+        Row(
+            (
+                number(index, 0),
+                f"{100 * index / capture.n_cases:.0f} %",
+                number(capture.points[index].n_errors, 0),
+            )
+        )
+        for index in places
+    )
+    columns = (Column("Cases read"), Column("Share of all"), Column("Errors found"))
+    return ReportTable("Capture curve", columns, rows)

@@ -1,0 +1,539 @@
+"""One person at work in one study: the next case, claim, reading, judgement, signature.
+
+Everything is an event; what may be done is asked of the state that the events give. What is not
+possible is an error before anything is written.
+"""
+
+import getpass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role, Task
+from napari_mamamia.features.review.io.claims import Claim
+from napari_mamamia.features.review.io.keys import (
+    adopt_lead_key,
+    key_path,
+    make_key,
+    read_public_key,
+    sign_with,
+)
+from napari_mamamia.features.review.io.store import EventStore
+from napari_mamamia.features.review.rules.key_replay import KeyView
+from napari_mamamia.features.review.rules.replay import ReplayMemory, ReviewState
+from napari_mamamia.features.review.rules.signatures import (
+    SignedThing,
+    enter_message,
+    key_message,
+    seal_of,
+)
+from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
+from napari_mamamia.features.review.rules.views import CaseView, ReadingView
+from napari_mamamia.features.review.services.compare import compare_readings, list_acceptable
+from napari_mamamia.features.review.services.look import (
+    find_person,
+    find_subject,
+    list_possible,
+    rank_dispute,
+    replay_reading,
+    require_counted,
+    require_known,
+    require_reason,
+)
+from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventProblem
+
+_JUDGES = (Role.ADJUDICATOR, Role.LEAD)
+
+
+class ProofNeededError(CaseError):
+    """Somebody whose key counts has not shown it."""
+
+
+class ReviewSession:
+    """A person at work.
+
+    Parameters
+    ----------
+    store
+        Of the study.
+    who
+        Id or name.
+    home
+        Where this computer keeps keys.
+
+    Raises
+    ------
+    CaseError
+        If the study has no such person.
+    """
+
+    def __init__(self, store: EventStore, who: str, home: Path) -> None:
+        self.store, self._home = store, home
+        self._memory = ReplayMemory()
+        self.problems: tuple[EventProblem, ...] = ()
+        self.state = self.refresh()
+        self.reader = find_person(self.state, who)
+        bound = (
+            lead_key.key
+            for lead_key in store.study.lead_keys
+            if lead_key.reader == self.reader.reader_id
+        )
+        adopt_lead_key(home, self.key_file, bound)
+        self._claims: dict[str, Claim] = {}
+        self._has_entered = False
+        self._is_proven = not any(key.counts for key in self._list_keys())
+
+    @property
+    def n_unsent(self) -> int:
+        """How many events wait on this computer for the study to be reached."""
+        return self.store.unsent
+
+    def close(self) -> None:
+        """Let go of all claims, and send what can be sent."""
+        for claim in self._claims.values():
+            self.store.release(claim)
+        self._claims.clear()
+        self.store.close()
+
+    # ------------------------------------------------------------------- entering
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether this person has a key that counts, and nobody has shown it in this session."""
+        return not self._is_proven
+
+    def prove(self, passphrase: str) -> None:
+        """Enter with the key, where this person has one that counts: everybody can check that.
+
+        Raises
+        ------
+        WrongPassphraseError
+            If the passphrase does not open the key.
+        CaseError
+            Without a passphrase, or as `read_counting_key`.
+        """
+        if self._is_proven:
+            return
+        public = self.read_counting_key()
+        if not passphrase:
+            raise ProofNeededError(
+                f"expected the passphrase of the key of {self.reader.name}, since that key counts "
+                "in this study and nobody else may act under the name, got none: give it",
+                remedies=[Remedy("passphrase_file", ("FILE",))],
+            )
+        prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
+        about = self.store.claim_holder(self.reader.reader_id)
+        message = enter_message(self.store.origin, *about, seal_of(prev, seen - {prev}))
+        proof = sign_with(self.key_file, passphrase, message)
+        self._enter(seen - {prev}, key=public, proof=proof)
+        self._is_proven = True
+
+    def read_counting_key(self) -> str:
+        """Return this person's public key that counts, as it lies on this computer.
+
+        Raises
+        ------
+        CaseError
+            If there is none here, or another one.
+        FormatError
+            If its file is damaged.
+        """
+        name = self.reader.name
+        if not self.key_file.exists():
+            raise CaseError(
+                f"expected the key of {name} at {self.key_file}, since it counts in this study and "
+                "nobody else may act under the name, but it is not on this computer: work where it "
+                "was made, bring a copy of the file from there, or give your own name"
+            )
+        public = read_public_key(self.key_file)
+        if not any(key.key == public and key.counts for key in self._list_keys()):
+            raise CaseError(
+                f"expected the key of {name} that counts, but the one on this computer does not: "
+                "let a lead countersign it, or work where the other one is"
+            )
+        return public
+
+    def _list_keys(self) -> Iterator[KeyView]:
+        return (key for key in self.state.keys if key.reader == self.reader.reader_id)
+
+    # -------------------------------------------------------------------- looking
+
+    def refresh(self) -> ReviewState:
+        """Look at the study anew; return where it stands."""
+        reading = self.store.read()
+        self.state = replay_reading(self.store, reading, self._memory)
+        self.problems = reading.problems
+        return self.state
+
+    def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
+        """Return this reader's tasks in their order, each with how far it is."""
+        mine = {}
+        for view in self.state.cases:
+            for reading in view.readings:
+                if reading.reader == self.reader.reader_id:
+                    mine[(view.key, reading.occasion)] = reading
+        order = [
+            (task.case, task.occasion) for task in self.state.study.tasks_of(self.reader.reader_id)
+        ]
+        order = [place for place in order if place in mine]
+        order += sorted(place for place in mine if place not in order)
+        return tuple(
+            (Task(self.reader.reader_id, case, occasion), mine[(case, occasion)])
+            for case, occasion in order
+        )
+
+    def next_task(self) -> Task | None:
+        """Return the first task that is open and possible now; None where nothing is left."""
+        return next(list_possible(self.state, self.queue()), None)
+
+    def disputes(self) -> tuple[CaseView, ...]:
+        """Return what disagrees or contradicts itself, the lowest Dice first."""
+        waiting = [
+            view
+            for view in self.state.cases
+            if view.conflicts or view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+        ]
+        return tuple(sorted(waiting, key=rank_dispute))
+
+    def blinding(self, case: str) -> Blinding:
+        """Return what is hidden from this person of a case now.
+
+        Judges of what is read see the readings; all else that the study hides stays hidden.
+        """
+        blinding = self.state.study.plan.blinding
+        view = self.state.case(case)
+        is_looking = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+        is_judge = any(role in self.reader.roles for role in _JUDGES)
+        if is_judge and (is_looking or view.decision is not None or not self._is_given(case)):
+            return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
+        if self.state.study.plan.mode is ReadingMode.SECOND_LOOK and self._is_given(case):
+            return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
+        return blinding if blinding.is_blind else NOT_BLIND
+
+    def shown_readings(self, case: str) -> tuple[ReadingView, ...]:
+        """Return the readings of a case that this person may see."""
+        hides = self.blinding(case).hides(Hidden.OTHER_READERS)
+        mine = self.reader.reader_id
+        view = self.state.case(case)
+        return tuple(reading for reading in view.readings if not hides or reading.reader == mine)
+
+    # -------------------------------------------------------------------- reading
+
+    def claim(self, task: Task) -> Claim:
+        """Take a task; compare the claim's session with one's own, or use `holds`.
+
+        Raises `FormatError` in a study that was never seen: this person may have read it already.
+        """
+        place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
+        claim = self._claim_place(place)
+        if self.holds(claim):
+            self._add_to_case(Act.CLAIM, task.case, task.occasion)
+        return claim
+
+    def claim_case(self, case: str) -> Claim:
+        """Take a case to judge it; compare the claim's session with one's own, or use `holds`."""
+        return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
+
+    def _claim_place(self, place: str) -> Claim:
+        require_known(self.store)
+        claim = self.store.claim(place, self.reader.reader_id)
+        if self.holds(claim):
+            self._claims[place] = claim
+        return claim
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether a claim is this session's."""
+        writer = self.store.claim_holder(self.reader.reader_id)
+        return (claim.reader, claim.host, claim.session) == writer
+
+    def is_by_me(self, reading: ReadingView) -> bool:
+        """Whether the last step of a reading was this session's; nobody's counts as that."""
+        holder = self.store.claim_holder(self.reader.reader_id)
+        return not reading.at or (reading.reader, reading.host, reading.session) == holder
+
+    def keep_claims(self) -> tuple[Claim, ...]:
+        """Say that one is still at it; return the claims that somebody else took meanwhile."""
+        claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
+        for one in claims:
+            self._claims.pop(one.place)
+        return tuple(claims)
+
+    def start(self, task: Task) -> Event:
+        """Say that the work on a claimed task begins."""
+        return self._add_to_case(Act.START, task.case, task.occasion)
+
+    def put_back(self, task: Task) -> Event:
+        """Let go of a task that is not read."""
+        self._let_go(task)
+        return self._add_to_case(Act.RELEASE, task.case, task.occasion)
+
+    def finish(
+        self,
+        task: Task,
+        mask: bytes | None,
+        answers: Mapping[str, Any] | None = None,
+        active_s: int = 0,
+        *,
+        compares: bool = True,
+        **more: str,
+    ) -> Event:
+        """Hand in a reading; the mask's file first. Compares where it was the last one.
+
+        Parameters
+        ----------
+        mask
+            The file (NIfTI, compressed); None where nothing was drawn.
+        answers
+            Of the form: JSON without floats.
+        active_s
+            Seconds of work.
+        compares
+            Whether `compare` follows at once; it takes seconds.
+        more
+            Further texts for the event, such as what was hidden.
+
+        Raises
+        ------
+        SaveError
+            If this computer can keep neither.
+        CaseError
+            If the reading does not count, such as of a case that was decided meanwhile.
+        """
+        sha256 = "" if mask is None else self.store.put_mask(mask)
+        event = self._add_to_case(
+            Act.READ,
+            task.case,
+            task.occasion,
+            mask=sha256,
+            answers=canonical(dict(answers or {})).decode(),
+            active_s=int(active_s),
+            **more,
+        )
+        self._let_go(task)
+        if compares:
+            self.compare(task.case)
+        require_counted(self.refresh(), event)
+        return event
+
+    def read_again(self, task: Task, reason: str) -> Event:
+        """Take back a reading, as long as nothing is decided; the one before is kept."""
+        require_reason(reason)
+        return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
+
+    def compare(self, case: str) -> Event | None:
+        """Compare the readings of a case where all are done and nobody has; None otherwise."""
+        view = self.refresh().case(case)
+        first = [reading for reading in view.readings if reading.occasion == 0]
+        if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
+            return None
+        difference = compare_readings(self.store, first, self.state.study.plan.triggers)
+        return self._add_to_case(
+            Act.COMPARE,
+            case,
+            of=sorted(one.hash for one in first),
+            agrees=not difference.because,
+            because=list(difference.because),
+            values=dict(difference.values),
+        )
+
+    # -------------------------------------------------------------------- judging
+
+    def adjudicate(self, case: str) -> Event:
+        """Take up a case that disagrees."""
+        return self._add_to_case(Act.ADJUDICATE, case)
+
+    def set_down(self, case: str) -> Event:
+        """Leave a case to another adjudicator."""
+        return self._add_to_case(Act.SET_DOWN, case)
+
+    def accept(self, case: str, reading: ReadingView | None = None) -> Event:
+        """Accept a case: one of its readings, the last one unless said; compared before."""
+        self.compare(case)  # whoever handed in the last reading may have ended before
+        one = reading or list_acceptable(self.refresh().case(case), self._id_of(case))[-1]
+        return self._add_to_case(
+            Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
+        )
+
+    def decide(
+        self,
+        case: str,
+        mask: bytes | str | None,
+        choice: str,
+        reason: str,
+        answers: str = "{}",
+        parents: Sequence[str] = (),
+        how: Iterable[tuple[str, str]] = (),
+    ) -> Event:
+        """Decide a case that is in adjudication.
+
+        Parameters
+        ----------
+        mask
+            The new mask's file, or the SHA-256 of one that is in the store; None for none.
+        choice
+            How it came about: a reader's id, a rule of consensus, "edited".
+        parents, how
+            Of a mask that was made from others: their SHA-256, and in words how
+            (`consensus.ConsensusMask`).
+        """
+        require_reason(reason)
+        digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
+        about: dict[str, Any] = {"choice": choice, "reason": reason, "answers": answers}
+        if parents:
+            about |= {"parents": list(parents), "how": dict(how)}
+        return self._add_to_case(Act.DECIDE, case, mask=digits, **about)
+
+    def reject(self, case: str, reason: str) -> Event:
+        """Leave a case out, with the reason."""
+        require_reason(reason)
+        return self._add_to_case(Act.REJECT, case, reason=reason)
+
+    def reopen(self, case: str, reason: str) -> Event:
+        """Begin a new round of a case that was decided."""
+        require_reason(reason)
+        return self._add_to_case(Act.REOPEN, case, reason=reason)
+
+    def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
+        """Note something of a case; with `shows`, that this was unblinded and why."""
+        if shows is None:
+            return self._add_to_case(Act.NOTE, case, text=text)
+        require_reason(text)
+        return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
+
+    def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
+        """Pass a reading that is not done on to another reader."""
+        return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
+
+    def rename(self, reader_id: str, name: str) -> Event:
+        """Give a person another name; the id stays."""
+        return self.add_to_study(Act.RENAME, of=reader_id, name=name)
+
+    # -------------------------------------------------------------------- signing
+
+    @property
+    def key_file(self) -> Path:
+        """Where this person's key lies on this computer."""
+        return key_path(self._home, self.store.study.study_id, self.reader.reader_id)
+
+    def make_key(self, passphrase: str) -> str:
+        """Make this person's key on this computer and tell the study; return the public one."""
+        public = make_key(self.key_file, passphrase)
+        message = key_message(self.store.origin, self.reader.reader_id, public)
+        proof = sign_with(self.key_file, passphrase, message)
+        self.add_to_study(Act.KEY, self.prepare_seal()[1], key=public, proof=proof)
+        return public
+
+    def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> Event:
+        """Sign one's own reading (author) or a decided case (reviewer, approver).
+
+        Raises
+        ------
+        CaseError
+            If there is nothing to sign, or the passphrase is not the key's.
+        FormatError
+            If there is no key on this computer.
+        """
+        view = self.refresh().case(case)
+        subject = find_subject(view, self.reader.reader_id, meaning, occasion)
+        if subject is None or not subject.hash:
+            raise CaseError(
+                f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
+                f"{view.state}: read or accept it first"
+            )
+        thing = SignedThing(
+            self.store.origin,
+            self.reader.reader_id,
+            self.state.name(self.reader.reader_id),
+            case,
+            self.store.study.signed_id(case),
+            view.round,
+            meaning,
+            subject.mask,
+            subject.answers_sha256,
+            subject.hash,
+            software_version(),
+            now_utc(),
+            seal_of(self.prepare_seal()[0], view.tips),
+        )
+        about = {
+            **_make_body(Act.SIGN, view, occasion),
+            "meaning": str(meaning),
+            "subject": thing.subject,
+            "mask": thing.mask,
+            "name": thing.name,
+            "software": thing.software,
+            "signed_at": thing.at,
+            "key": read_public_key(self.key_file),
+            "signature": sign_with(self.key_file, passphrase, thing.message),
+        }
+        return self.store.append(self.reader.reader_id, about, view.tips)
+
+    # ---------------------------------------------------------------------- inner
+
+    def _is_given(self, case: str) -> bool:
+        return any(
+            reading.reader == self.reader.reader_id for reading in self.state.case(case).readings
+        )
+
+    def let_go_of_case(self, case: str) -> None:
+        """Let another judge have a case."""
+        self._release_places(f"{case}.", ".judge.0")
+
+    def _let_go(self, task: Task) -> None:
+        self._release_places(f"{task.case}.", f".{task.reader}.{task.occasion}")
+
+    def _release_places(self, prefix: str, suffix: str) -> None:
+        for place in [claim for claim in self._claims if claim.startswith(prefix)]:
+            if place.endswith(suffix):
+                self.store.release(self._claims.pop(place))
+
+    def _id_of(self, case: str) -> str:
+        return self.store.study.case(case).case_id
+
+    def add_to_study(self, act: Act, seen: Iterable[str] = (), **about: Any) -> Event:
+        """Add an event that is of no case."""
+        self._enter_once(act)
+        return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
+
+    def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
+        """Return what the next event of this session follows, and the last ones of all others."""
+        self._enter_once(Act.SIGN)
+        prev = self.store.head_of(self.reader.reader_id)
+        return prev, tuple(sorted(self._list_heads() - {prev}))
+
+    def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
+        self._enter_once(act)
+        view = self.refresh().case(case)
+        require_known(self.store)
+        body = {**_make_body(act, view, occasion), **about}
+        return self.store.append(self.reader.reader_id, body, view.tips)
+
+    def _enter_once(self, act: Act) -> None:
+        """Begin the session's file; what is not signed itself needs a session that is proven."""
+        if act not in SIGNED_ACTS:
+            self.prove("")
+        if not self._has_entered:
+            self._enter(self._list_heads())
+
+    def _enter(self, seen: Iterable[str], **proof: str) -> None:
+        """Say who is at which computer, and all that was seen."""
+        self._has_entered = True
+        account = ""
+        with suppress(OSError, KeyError, ImportError):
+            account = getpass.getuser()
+        about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
+        self.store.append(self.reader.reader_id, {**about, **proof}, seen)
+
+    def _list_heads(self) -> set[str]:
+        return {chain[-1].hash for chain in self.store.read().chains.values() if chain}
+
+
+def _make_body(act: Act, view: CaseView, occasion: int) -> dict[str, Any]:
+    body = {"act": str(act), "case": view.key, "round": view.round}
+    return body | ({"occasion": occasion} if occasion else {})

@@ -1,0 +1,237 @@
+"""Signatures and keys as a window asks for them: what one may sign, and what a key waits for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role
+from napari_mamamia.features.review.io.keys import read_public_key, set_key_aside
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.signatures import short_key
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.rules.views import CaseView, Decision, ReadingView
+from napari_mamamia.features.review.services import countersigning
+from napari_mamamia.features.review.services.client import StudyClient
+from napari_mamamia.features.review.services.look import find_key, find_person
+
+_SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Signable:
+    """What somebody may sign now and has not; `text` says in words what it is."""
+
+    case: str
+    case_id: str
+    meaning: Meaning
+    text: str
+    occasion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndableKey:
+    """A key that this person may end; `text` says in words whose it is and its digits."""
+
+    reader: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SigningStatus:
+    """Where a person's signatures stand.
+
+    Parameters
+    ----------
+    digits
+        Of this person's key on this computer, in fours; "" where there is none.
+    counts
+        Whether signatures by it count: a lead gave a word for it.
+    things
+        What may be signed, author first.
+    waiting
+        Names whose keys wait for a lead's word; empty for who is no lead.
+    ended
+        When and why the key on this computer was ended, "" while it was not.
+    endable
+        Keys that this person may end: the own one first.
+    """
+
+    digits: str
+    counts: bool
+    things: tuple[Signable, ...]
+    waiting: tuple[str, ...] = ()
+    ended: str = ""
+    endable: tuple[EndableKey, ...] = ()
+
+
+def look_at_signing(client: StudyClient) -> SigningStatus:
+    """Return what this person may sign by what the desk saw last.
+
+    A key file that is damaged is told as none: a new one is made beside it.
+    """
+    with client.turn:
+        state, me = client.session.state, client.reader
+        public = _read_own_key(client)
+        counts = any(key.key == public and key.counts for key in state.keys)
+        waiting: tuple[str, ...] = ()
+        if Role.LEAD in me.roles:
+            open_keys = (key.reader for key in state.keys if not key.by and not key.ended)
+            names = dict.fromkeys(open_key for open_key in open_keys if open_key != me.reader_id)
+            waiting = tuple(map(state.name, names))
+        things = sorted(
+            _list_things(client, state), key=lambda thing: list(Meaning).index(thing.meaning)
+        )
+        digits = short_key(public) if public else ""
+        ended = next((key.ended for key in state.keys if key.key == public), "")
+        endable = tuple(_list_endable(client, state, public))
+        return SigningStatus(digits, counts, tuple(things), waiting, ended, endable)
+
+
+def _list_endable(client: StudyClient, state: ReviewState, public: str) -> Iterator[EndableKey]:
+    """Yield what may be ended: one's own key here, and all others by a lead who has a key."""
+    open_keys = [key for key in state.keys if not key.ended]
+    for open_key in open_keys:
+        if open_key.key == public:
+            yield EndableKey(open_key.reader, open_key.key, f"{short_key(open_key.key)} (yours)")
+    has_word = any(key.key == public and key.by for key in state.keys)
+    if Role.LEAD not in client.reader.roles or not has_word:
+        return
+    for one in open_keys:
+        if one.key != public:
+            text = f"{short_key(one.key)} of {state.name(one.reader)}"
+            yield EndableKey(one.reader, one.key, text)
+
+
+def _read_own_key(client: StudyClient) -> str:
+    try:
+        return read_public_key(client.session.key_file) if client.has_key else ""
+    except FormatError:
+        return ""
+
+
+def _list_things(client: StudyClient, state: ReviewState) -> Iterator[Signable]:
+    me = client.reader.reader_id
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        for reading in view.readings:
+            is_open = reading.reader == me and reading.state is CaseState.READ
+            if is_open and not _is_signed(view, me, Meaning.AUTHOR, reading):
+                text = f"{case_id} · your reading of {reading.at[:10]}"
+                yield Signable(view.key, case_id, Meaning.AUTHOR, text, reading.occasion)
+        decision = view.decision
+        if decision is None or view.state not in _SIGNED_STATES or not _may_judge(client, view):
+            continue
+        text = f"{case_id} · {_describe_decision(state, view, decision)}"
+        for meaning in (Meaning.REVIEWER, Meaning.APPROVER):
+            if not _is_signed(view, me, meaning, decision):
+                yield Signable(view.key, case_id, meaning, text)
+
+
+def _may_judge(client: StudyClient, view: CaseView) -> bool:
+    """Whether this person may sign what was decided: a judge, or who had the second look."""
+    looks = [reading.reader for reading in view.readings if reading.occasion == 0]
+    is_second_look = client.store.study.plan.mode is ReadingMode.SECOND_LOOK
+    return client.is_judge or (is_second_look and looks[-1:] == [client.reader.reader_id])
+
+
+def _is_signed(
+    view: CaseView, reader: str, meaning: Meaning, subject: ReadingView | Decision
+) -> bool:
+    """Whether this stands signed by somebody so; a change after it has to be signed anew."""
+    return any(
+        (signature.reader, signature.meaning, signature.subject) == (reader, meaning, subject.hash)
+        for signature in view.signatures
+    )
+
+
+def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -> str:
+    """Return what was decided, by whom; whose reading it was stays hidden where readers are."""
+    choice = decision.choice
+    if choice in {reader.reader_id for reader in state.study.readers}:
+        is_hidden = state.study.plan.blinding.hides(Hidden.OTHER_READERS)
+        choice = "a reading" if is_hidden else f"the reading of {state.name(choice)}"
+    text = f"{choice}, by {state.name(decision.reader)}"
+    judged = [signature for signature in view.signatures if signature.meaning is not Meaning.AUTHOR]
+    by = "; ".join(f"{one.name} ({one.meaning})" for one in judged)
+    return f"{text}; signed by {by}" if by else text
+
+
+def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
+    """Sign; the passphrase is asked for each call. Returns what came of it, in words.
+
+    Raises
+    ------
+    WrongPassphraseError
+        If the passphrase does not open the key; nothing is signed then.
+    CaseError
+        If there is no key, or nothing to sign any more; what was signed before it stays signed.
+    """
+    if not client.has_key:
+        raise CaseError("expected your key on this computer, got none: make your key first")
+    needs = ""
+    for n_before, thing in enumerate(things):
+        report_progress(n_before, len(things), f"Signing {thing.case_id}")
+        needs = client.sign(thing.case, thing.meaning, passphrase, thing.occasion)
+    signed = f"{len(things)} signature{'s' * (len(things) != 1)}"
+    if needs:
+        look = look_at_signing(client)
+        return (
+            f"{signed} kept. {'They count' if len(things) != 1 else 'It counts'} once a lead has "
+            f"countersigned your key: read the lead its digits, {look.digits}"
+        )
+    return f"{signed}, which count{'s' * (len(things) == 1)}."
+
+
+def make_own_key(client: StudyClient, passphrase: str) -> str:
+    """Make this person's key on this computer; one that is there is set aside. Returns its digits.
+
+    Raises
+    ------
+    CaseError
+        If the passphrase is too short; the key before stays then.
+    """
+    with client.turn:
+        path = client.session.key_file
+        aside = set_key_aside(path) if path.exists() else None
+        try:
+            return short_key(client.session.make_key(passphrase))
+        except CaseError:
+            if aside is not None:
+                aside.rename(path)
+            raise
+
+
+def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
+    """End a key from now on or since a time; returns what came of it. Errors as `revoke`."""
+    with client.turn:
+        if not client.has_key:
+            raise CaseError(
+                "expected your own key on this computer, got none: who lost the key asks a lead"
+            )
+        session = client.session
+        ending = countersigning.revoke(session, key.reader, key.key, reason, passphrase, since)
+        return countersigning.describe_ending(session.state, key.key, ending)
+
+
+def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str) -> str:
+    """Give the lead's word that the key with these digits is that person's; returns what came.
+
+    Raises
+    ------
+    CaseError
+        If this person is no lead, the digits are of no key of that person, the lead's own key does
+        not count, or the passphrase is wrong.
+    """
+    with client.turn:
+        if Role.LEAD not in client.reader.roles:
+            raise CaseError("expected a lead to countersign a key, got somebody else: ask a lead")
+        if not client.has_key:
+            raise CaseError("expected your own key on this computer, got none: make it first")
+        state = client.session.refresh()
+        reader_id = find_person(state, name).reader_id
+        key = find_key(state, reader_id, digits)
+        countersigning.countersign(client.session, reader_id, key, passphrase)
+        return countersigning.describe_word(client.session.refresh(), key)

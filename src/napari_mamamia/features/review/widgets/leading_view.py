@@ -1,0 +1,370 @@
+"""What a lead sees: a study as it was dealt, how far everybody is, quality control's queue."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QPointF, Signal
+from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.services.client_records import ReaderRow, StudySnapshot
+from napari_mamamia.features.review.services.make_study import StudyDraft
+from napari_mamamia.features.review.services.overseeing import QualityRow, QualityStatus
+from napari_mamamia.features.review.services.plan_study import (
+    FreezeSetup,
+    choose_cases,
+    describe_draft,
+    join_cases,
+    split_cases,
+)
+from napari_mamamia.features.review.widgets.signing_view import NOT_THE_SAME, LeadKeyForm
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.controls.targets import CheckBox
+
+_CURVE_HEIGHT: Final = 90
+_CURVE_COLOUR: Final = "#E69F00"
+_LIST_HEIGHT: Final = 120
+_NO_KEY: Final = tr(
+    "The passphrase is asked for with each try: type it again, or freeze once more to begin "
+    "without a key."
+)
+
+
+class ProgressView(QWidget):
+    """How far a study is and how far its readers agree, for its lead; quality control's queue."""
+
+    agreement_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_lead")
+        self.states = label("review_states", tip=tr("Cases of the study by where they stand"))
+        self.readers = label("review_readers", tip=tr("How far every reader is, and time of work"))
+        self.measure = button(
+            "review_agreement",
+            tr("Agreement so far"),
+            tr("Compares all masks and answers that were handed in; it takes seconds"),
+            self.agreement_wanted.emit,
+        )
+        self.agreement = label("review_agreement_lines", tip=tr("How far the readers agree so far"))
+        self.agreement.hide()
+        self.curve = CaptureCurve()
+        self.stop = label("review_capture", tip=tr("What was caught, and whether one may stop"))
+        self.queue = make_line_list(
+            "review_quality_queue", tr("Quality control's queue, in its order")
+        )
+        self._quality: QualityStatus | None = None
+        self._lead = column(
+            heading(tr("Cases")),
+            self.states,
+            heading(tr("Readers")),
+            self.readers,
+            row(self.measure, 1),
+            self.agreement,
+        )
+        self._control = column(heading(tr("Quality control")), self.stop, self.curve, self.queue)
+        self._control.hide()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        for part in (self._lead, self._control):
+            layout.addWidget(part)
+        layout.addStretch(1)
+
+    def show_look(self, look: StudySnapshot) -> None:
+        """Show where the study stands."""
+        self._lead.setVisible(Role.LEAD in look.roles)
+        rows = "".join(
+            f"<tr><td>{state}</td><td align='right'>&nbsp;&nbsp;{count}</td></tr>"
+            for state, count in (look.states or {}).items()
+        )
+        self.states.setText(f"<table>{rows}</table>")
+        head = tr("<tr><td></td><td>&nbsp;&nbsp;read</td><td>&nbsp;&nbsp;time</td><td></td></tr>")
+        self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
+
+    def show_agreement(self, lines: Sequence[str]) -> None:
+        """Show how far the readers agree, in lines."""
+        self.agreement.setText("<br>".join(map(escape, lines)))
+        self.agreement.setVisible(bool(lines))
+
+    @property
+    def has_quality(self) -> bool:
+        """Whether a queue of quality control is shown."""
+        return self._quality is not None
+
+    def show_quality(self, quality: QualityStatus | None) -> None:
+        """Show the queue and what was caught; None for a study that is read in no such order."""
+        if quality == self._quality:
+            return
+        self._quality = quality
+        self._control.setVisible(quality is not None)
+        if quality is None:
+            return
+        self.stop.setText("<br>".join(map(escape, quality.says)))
+        self.curve.show_points(quality.points, len(quality.rows))
+        self.queue.clear()
+        self.queue.addItems([_describe_place(k, one) for k, one in enumerate(quality.rows, 1)])
+        self.queue.fit()
+
+
+def _row_of_reader(one: ReaderRow) -> str:
+    each = (
+        tr("{active:.1f} min a case", active=one.active_s / 60 / one.n_read) if one.n_read else ""
+    )
+    return tr(
+        "<tr><td>{name}</td><td align='right'>&nbsp;&nbsp;{n_read} of "
+        "{n_tasks}</td><td align='right'>&nbsp;&nbsp;{active:.0f} min</td><td "
+        "align='right'>&nbsp;&nbsp;{each}</td></tr>",
+        name=escape(one.name),
+        n_read=one.n_read,
+        n_tasks=one.n_tasks,
+        active=one.active_s / 60,
+        each=each,
+    )
+
+
+def _describe_place(place: int, one: QualityRow) -> str:
+    marks = {None: "", False: tr(" · no error"), True: tr(" · error")}
+    return f"{place}. {one.case_id} · {one.why}{marks[one.has_error]}"
+
+
+class CaptureCurve(QWidget):
+    """Errors found (up) against cases read (right), of all cases; no numbers beside the words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        named(
+            self, "review_capture_curve", tr("Errors found (up) against cases read of all (right)")
+        )
+        self.setMinimumHeight(_CURVE_HEIGHT)
+        self._points: Sequence[tuple[int, int]] = ()
+        self._n_cases = 1
+
+    def show_points(self, points: Sequence[tuple[int, int]], n_cases: int) -> None:
+        """Show (cases read, errors found) from none on."""
+        self._points, self._n_cases = points, max(n_cases, 1)
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw a frame and the curve in it."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        frame = self.rect().adjusted(4, 4, -4, -4)
+        painter.setPen(QPen(self.palette().mid().color(), 1))
+        painter.drawRect(frame)
+        most = max((n_errors for _, n_errors in self._points), default=0) or 1
+        places = [
+            QPointF(
+                frame.left() + frame.width() * n_read / self._n_cases,
+                frame.bottom() - frame.height() * n_errors / most,
+            )
+            for n_read, n_errors in self._points
+        ]
+        painter.setPen(QPen(QColor(_CURVE_COLOUR), 2))
+        painter.drawPolyline(QPolygonF(places))
+
+
+class CaseChoice(QWidget):
+    """Cases of a data set, typed as ids and patterns or chosen in a list; nothing is all of them.
+
+    `changed` says that another choice stands there, `list_wanted` that the list is asked for.
+    """
+
+    changed = Signal()
+    list_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_plan_choice")
+        tip = tr("Ids with commas between; * stands for any letters, as in DUKE_*; empty for all")
+        self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
+        self.line.setPlaceholderText(tr("all"))
+        self.line.textChanged.connect(lambda _text: self.changed.emit())
+        self.line.textChanged.connect(lambda _text: self._mark_cases())
+        list_button = button(
+            "review_plan_list_cases",
+            tr("List"),
+            tr("Lists the cases of the data set, to choose from with the mouse"),
+            self.list_wanted.emit,
+        )
+        self.note = make_note("cases")
+        tip = tr("Cases of the data set: a click takes one, Ctrl and Shift take more; none is all")
+        self.listed: QListWidget = named(QListWidget(), "review_plan_listed", tip)
+        self.listed.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.listed.setFixedHeight(_LIST_HEIGHT)
+        self.listed.itemSelectionChanged.connect(self._take_cases)
+        self.listed.hide()
+        self._ids: tuple[str, ...] = ()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        for part in (row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed):
+            layout.addWidget(part)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What was typed or chosen; nothing for all cases."""
+        return split_cases(self.line.text())
+
+    def show_ids(self, case_ids: Sequence[str]) -> None:
+        """List the cases of the data set; none takes the list away."""
+        self._ids = tuple(case_ids)
+        self.listed.blockSignals(True)
+        self.listed.clear()
+        self.listed.addItems(self._ids)
+        self.listed.blockSignals(False)
+        self.listed.setVisible(bool(self._ids))
+        self._mark_cases()
+
+    def _mark_cases(self) -> None:
+        """Show in the list which cases the line names."""
+        if not self._ids:
+            return
+        try:
+            chosen = set(choose_cases(self._ids, self.patterns))
+        except CaseError as error:
+            self.note.setText(str(error))
+            self.note.show()
+            chosen = set()
+        self.listed.blockSignals(True)
+        for index, case_id in enumerate(self._ids):
+            self.listed.item(index).setSelected(case_id in chosen)
+        self.listed.blockSignals(False)
+
+    def _take_cases(self) -> None:
+        """Write what was chosen in the list into the line."""
+        chosen = [
+            identifier
+            for index, identifier in enumerate(self._ids)
+            if self.listed.item(index).isSelected()
+        ]
+        self.line.setText("" if len(chosen) == len(self._ids) else join_cases(chosen))
+
+
+class DraftView(QWidget):
+    """Who would read what, and what freezes it.
+
+    `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next step.
+    """
+
+    freezing_wanted = Signal(object)
+    can_freeze = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_plan_shown")
+        self.result = label(
+            "review_plan_result", tip=tr("Who would read how much, and what to know")
+        )
+        self.warning = label("review_plan_warning", tip=tr("What cannot be read, and why"))
+        set_level(self.warning, "warning")
+        tip = tr("Freezes without the cases that cannot be read: they are out for ever")
+        self.without_broken: CheckBox = named(
+            CheckBox(tr("Begin without them")), "review_plan_without_broken", tip
+        )
+        self.without_broken.toggled.connect(lambda _on: self._follow_broken())
+        tip = tr("New folder of the study, on the share")
+        self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
+        self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
+        self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])
+        for edit in (self.folder, self.keys.new, self.keys.again, self.keys.others):
+            edit.textEdited.connect(lambda _text: self.hide_notes())
+        self.freeze = button(
+            "review_plan_freeze",
+            tr("Freeze and begin"),
+            tr("Writes study.json into the new folder: from then on it never changes"),
+            self._want_freezing,
+        )
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        folder = row(QLabel(tr("Folder")), self.folder)
+        folder.layout().setStretch(1, 1)
+        parts = (self.result, self.warning, self.without_broken, folder, self.notes["folder"])
+        for part in (*parts, self.keys, row(self.freeze, 1)):
+            layout.addWidget(part)
+        self._draft: StudyDraft | None = None
+        self._is_key_meant = False
+
+    def hide_notes(self) -> None:
+        """Take back what was wrong: somebody is mending it."""
+        for note in self.notes.values():
+            note.hide()
+
+    def _say_passphrase(self, text: str) -> None:
+        self.notes["passphrase"].setText(text)
+        self.notes["passphrase"].show()
+
+    def _want_freezing(self) -> None:
+        folder = Path(self.folder.text().strip())
+        self.hide_notes()
+        if folder == Path():
+            # Nothing is begun: what was typed as a secret stays for the next click.
+            self.freezing_wanted.emit(FreezeSetup(folder))
+            return
+        key, was_meant = self.keys.read(), self._is_key_meant
+        self._is_key_meant = key is None or bool(key[1])
+        if key is None:
+            self._say_passphrase(NOT_THE_SAME)
+        elif was_meant and not key[1]:
+            # A try that failed forgets the passphrase, and study.json never changes again.
+            self._say_passphrase(_NO_KEY)
+        else:
+            self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
+
+    def show_draft(self, draft: StudyDraft | None) -> None:
+        """Show who would read what; None where nothing was dealt yet."""
+        self._draft = draft
+        self.setVisible(draft is not None)
+        self.hide_notes()
+        if draft is not None:
+            leads = [reader.name for reader in draft.study.readers if Role.LEAD in reader.roles]
+            self.keys.show_leads(leads)
+            self.result.setText("<br>".join(map(escape, describe_draft(draft))))
+            n_left_out = len(draft.left_out)
+            self.warning.setText(
+                tr_n(
+                    "{n} case cannot be read: mend its files, or begin without it.",
+                    "{n} cases cannot be read: mend their files, or begin without them.",
+                    n_left_out,
+                )
+            )
+            self.warning.setVisible(n_left_out > 0)
+            self.without_broken.setChecked(False)
+            self.without_broken.setVisible(n_left_out > 0)
+        self._follow_broken()
+
+    def _follow_broken(self) -> None:
+        draft = self._draft
+        is_whole = draft is not None and not draft.left_out
+        is_next = is_whole or (draft is not None and self.without_broken.isChecked())
+        self.freeze.setEnabled(is_next)
+        set_primary(self.freeze, primary=is_next)
+        self.can_freeze.emit(is_next)
+
+
+def make_note(field: str) -> QLabel:
+    """Return room for what is wrong in a field, which is nothing yet."""
+    note = label(f"review_plan_note_{field}", tip=tr("What has to be mended in this field"))
+    set_level(note, "error")
+    note.hide()
+    return note

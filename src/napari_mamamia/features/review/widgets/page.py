@@ -1,0 +1,297 @@
+"""Page Review: which study and who reads; then what that person does in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QSize, Signal
+from qtpy.QtGui import QShowEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.client import JUDGES
+from napari_mamamia.features.review.services.client_records import DisputeRow, StudySnapshot
+from napari_mamamia.features.review.services.overseeing import QualityStatus
+from napari_mamamia.features.review.services.signing import SigningStatus
+from napari_mamamia.features.review.widgets.judging_view import JudgingView
+from napari_mamamia.features.review.widgets.leading_view import ProgressView
+from napari_mamamia.features.review.widgets.planning_view import PlanningView
+from napari_mamamia.features.review.widgets.reading_view import ReadingView
+from napari_mamamia.features.review.widgets.signing_view import SigningView
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.targets import LEAST
+from napari_mamamia.widgets.findings.form_view import FormView
+
+_AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
+
+
+_TABS: Final = (
+    (tr("Read"), tr("Cases that are yours to read")),
+    (tr("Judge"), tr("What disagrees, and what waits to be accepted or signed")),
+    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver")),
+    (tr("Study"), tr("How far everybody is, how far they agree, and quality control")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraSnapshot:
+    """What is looked for beside `StudySnapshot`: signatures, what is decided, quality control."""
+
+    signing: SigningStatus
+    ended: tuple[DisputeRow, ...] = ()
+    quality: QualityStatus | None = None
+
+
+class _Tabs(QTabBar):
+    """Tabs as wide as their texts: Qt leaves one whose text changed while hidden as it was."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Lay all tabs out anew."""
+        self.setIconSize(self.iconSize())
+        super().showEvent(event)
+
+    def tabSizeHint(self, at: int) -> QSize:
+        """Return the usual size, or 24 pixels of height where it is lower."""
+        return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
+
+
+class ReviewPage(QWidget):
+    """The page; `leave_wanted` ends the work.
+
+    Attributes
+    ----------
+    study_chosen, person_chosen
+        Carry a folder; a name and the passphrase of its key, "" without one.
+    form, reading, judging
+        The questions; what a reader sees, them included; what a judge sees.
+    """
+
+    study_chosen = Signal(object)
+    person_chosen = Signal(str, str)
+    leave_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review")
+        self.form = FormView()
+        self.reading = ReadingView(self.form)
+        self.judging = JudgingView()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        self.planning = PlanningView()
+        layout.addWidget(self._make_entry())
+        layout.addWidget(self.planning)
+        layout.addWidget(self._make_work())
+        layout.addStretch(1)
+        self._ended: tuple[DisputeRow, ...] = ()
+        self.show_entry()
+
+    def _make_entry(self) -> QWidget:
+        self.about = label(
+            "review_about",
+            tr(
+                "A study that several people read on one shared folder, blind where the "
+                "study says so. It needs no model, no torch, no graphics card and no server; "
+                "a weak laptop will do."
+            ),
+            tr("What this page is for"),
+        )
+        self.study = label("review_study", tip=tr("The study that was chosen"))
+        self.open = button(
+            "review_open",
+            tr("Open a study…"),
+            tr("Chooses the folder of a study, the one with study.json in it"),
+            self._choose_folder,
+            primary=True,
+        )
+        self.who: QComboBox = named(QComboBox(), "review_who", tr("Your name in this study"))
+        self.who.setPlaceholderText(tr("your name"))
+        self.begin = button(
+            "review_begin",
+            tr("Begin"),
+            tr("Begins as this person, in this window alone"),
+            self._choose_person,
+        )
+        self.secret: QLineEdit = named(
+            QLineEdit(), "review_secret", tr("Passphrase of your key: nobody else acts as you")
+        )
+        self.secret.setEchoMode(QLineEdit.EchoMode.Password)
+        self.secret.setPlaceholderText(tr("passphrase of your key"))
+        self.secret.returnPressed.connect(self._choose_person)
+        self.why_key = label("review_why_key", tip=tr("Why a passphrase is needed"))
+        self._asking_key = column(self.why_key, self.secret)
+        self._asking = row(QLabel(tr("I am")), self.who, self.begin)
+        self._asking.layout().setStretch(1, 1)
+        self.new = button(
+            "review_new",
+            tr("New study…"),
+            tr("Plans a study: cases, readers, what is hidden; shown before it is frozen"),
+            self.show_planning,
+        )
+        self.planning.left.connect(self.show_entry)
+        lines = (self.about, self.study, self._asking, self._asking_key)
+        self._entry = column(*lines, row(self.open, self.new, 1))
+        # Another person has another key.
+        self.who.currentIndexChanged.connect(lambda _at: self._asking_key.hide())
+        return self._entry
+
+    def _make_work(self) -> QWidget:
+        self.person = label("review_person", tip=tr("The study, and as whom you are at work in it"))
+        self.person.setProperty("heading", True)
+        self.origin: QLineEdit = named(
+            QLineEdit(), "review_origin", tr("SHA-256 of the study's file, to be copied")
+        )
+        self.origin.setReadOnly(True)
+        self.origin.setFrame(False)
+        self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
+        self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
+        self.trouble = label("review_trouble", tip=tr("What is wrong with the study's folder"))
+        for line in (self.waiting, self.trouble):
+            set_level(line, "warning")
+        # Not a QTabWidget, which knows no heights that depend on widths: its lines would be cut.
+        self.tabs: QTabBar = named(_Tabs(), "review_tabs", tr("What you do in this study"))
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.progress = ProgressView()
+        self.signing = SigningView()
+        self._views: tuple[QWidget, ...] = (
+            *(self.reading, self.judging),
+            *(self.signing, self.progress),
+        )
+        for title, tip in _TABS:
+            self.tabs.addTab(title)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
+        self.tabs.currentChanged.connect(self._turn_to)
+        lines = (self.person, self._origin, self.waiting, self.trouble)
+        self._work = column(*lines, self.tabs, *self._views)
+        self._turn_to(0)  # not before they are in there: what is shown without a parent is a window
+        return self._work
+
+    def _turn_to(self, at: int) -> None:
+        for index, view in enumerate(self._views):
+            view.setVisible(index == at)
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
+        """Ask for a study, or of one that was chosen for the person."""
+        self._entry.show()
+        self.planning.hide()
+        self._work.hide()
+        self.study.setText(study)
+        self.study.setVisible(bool(study))
+        self.who.clear()
+        self.who.addItems(list(people))
+        self.who.setCurrentText(known)
+        self._asking.setVisible(bool(people))
+        self._asking_key.hide()
+        if not known:
+            self.who.setCurrentIndex(-1)
+        set_primary(self.begin, primary=bool(people))
+        set_primary(self.open, primary=not people)
+
+    def ask_key(self, why: str) -> None:
+        """Ask for the passphrase of the key of the person who was chosen."""
+        self.why_key.setText(why)
+        self._asking_key.show()
+        self.secret.setFocus()
+
+    def show_planning(self) -> None:
+        """Ask what a new study shall be."""
+        self._entry.hide()
+        self.planning.show()
+
+    def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
+        """Show where the study stands for this person; None for `more` leaves that as it is."""
+        self._entry.hide()
+        self.planning.hide()
+        self._work.show()
+        self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
+        if self.origin.text() != look.origin:  # what is selected to be copied stays selected
+            self.origin.setText(look.origin)
+            self.origin.setCursorPosition(0)
+            tip = tr("SHA-256 of the study's file: {digits}", digits=look.origin)
+            self.origin.setToolTip(tip)
+        self.waiting.setText(describe_waiting(look))
+        self.waiting.setVisible(bool(self.waiting.text()))
+        others = (
+            tr(" (and {n_problems} more)", n_problems=len(look.problems) - 1)
+            if len(look.problems) > 1
+            else ""
+        )
+        self.trouble.setText(f"{look.problems[0]}{others}" if look.problems else "")
+        self.trouble.setVisible(bool(look.problems))
+        self.tabs.setTabVisible(0, Role.READER in look.roles)
+        self.tabs.setTabVisible(1, is_judge(look))
+        n_open = sum(dispute.state not in _AGREED for dispute in look.disputes)
+        self.tabs.setTabText(1, tr("Judge ({n_open})", n_open=n_open) if n_open else "Judge")
+        self.reading.show_look(look)
+        if more is not None:
+            self._ended = more.ended
+            n_to_sign = len(more.signing.things)
+            self.tabs.setTabText(
+                2, tr("Sign ({n_to_sign})", n_to_sign=n_to_sign) if n_to_sign else "Sign"
+            )
+            self.signing.show_look(more.signing)
+            self.progress.show_quality(more.quality)
+        self.judging.show_look(look, self._ended)
+        self.tabs.setTabVisible(3, Role.LEAD in look.roles or self.progress.has_quality)
+        self.progress.show_look(look)
+
+    # -------------------------------------------------------------------- inner
+
+    def _choose_person(self) -> None:
+        secret = self.secret.text() if self._asking_key.isVisibleTo(self) else ""
+        self.secret.clear()
+        self.person_chosen.emit(self.who.currentText(), secret)
+
+    def _choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, tr("Folder of a review study"))
+        if name:
+            self.study_chosen.emit(Path(name))
+
+
+def describe_waiting(look: StudySnapshot) -> str:
+    """Return what waits on this computer and why, "" where nothing does."""
+    if look.n_unsent:
+        some = tr_n(
+            "{n} event",
+            "{n} events",
+            look.n_unsent,
+        )
+        waits = "wait" if look.n_unsent != 1 else "waits"
+        return tr(
+            "{some} {waits} on this computer: the study cannot be reached or written to "
+            "now. Go on; it is sent by itself when that works again.",
+            some=some,
+            waits=waits,
+        )
+    if not look.is_seen:
+        return tr("The study cannot be reached now.")
+    if look.trouble:
+        return tr("The study cannot be reached now. Go on; what you do is kept on this computer.")
+    return ""
+
+
+def is_judge(look: StudySnapshot) -> bool:
+    """Whether this person adjudicates."""
+    return not JUDGES.isdisjoint(look.roles)

@@ -1,0 +1,293 @@
+"""What a reader sees of a study: how much is left, the case at hand, its form, earlier cases."""
+
+from collections.abc import Sequence
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QLineEdit,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.features.review.core.review import Task
+from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services.client_records import StudySnapshot, StudyTask, TaskRow
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.controls.progress_bar import ProgressBar
+from napari_mamamia.widgets.controls.revealing import reveal
+from napari_mamamia.widgets.findings.gap_views import GapList
+
+
+class ReadingView(QWidget):
+    """`earlier_wanted` carries the `Task` of a case to look at again, `reopen_wanted` a reason.
+
+    `images_wanted` asks where the images lie on this computer, `first_wanted` to begin from the
+    reading that is looked at a second time. `rest` says why there is no next case now, "" while
+    there is one.
+    """
+
+    next_wanted = Signal()
+    accept_wanted = Signal()
+    empty_wanted = Signal()
+    put_back_wanted = Signal()
+    earlier_wanted = Signal(object)
+    reopen_wanted = Signal(str)
+    images_wanted = Signal()
+    first_wanted = Signal()
+
+    def __init__(self, form: QWidget) -> None:
+        super().__init__()
+        self.setObjectName("review_reading")
+        self.left = label("review_left", tip=tr("How many of your readings are done"))
+        self.progress: ProgressBar = named(
+            ProgressBar(), "review_progress", tr("How many of your readings are done")
+        )
+        self.progress.setFixedHeight(8)
+        self.case = label("review_case", tip=tr("The case that you have taken"))
+        self.case.setProperty("heading", True)
+        self.advice = label("review_advice", tip=tr("What comes next"))
+        self.next = button(
+            "review_next",
+            tr("Next case"),
+            tr("Takes the next case that is yours to read, and opens it"),
+            self.next_wanted.emit,
+            primary=True,
+        )
+        self.accept = button(
+            "review_accept",
+            tr("Accept and next"),
+            with_key(tr("Hands the mask and the answers in, then opens the next case"), "accept"),
+            self.accept_wanted.emit,
+        )
+        self.put_back = button(
+            "review_put_back",
+            tr("Put back"),
+            tr(
+                "Lets go of this case; what you drew stays on this computer until you take it again"
+            ),
+            self.put_back_wanted.emit,
+        )
+        self.first = label(
+            "review_first_look", tip=tr("The reading that you look at a second time")
+        )
+        self.take_first = button(
+            "review_take_first_look",
+            tr("Begin from it"),
+            tr("Lays that reading over your mask; Undo takes it back"),
+            self.first_wanted.emit,
+        )
+        self._first_look = row(self.first, self.take_first)
+        self._first_look.layout().setStretch(0, 1)
+        self.missing = label(
+            "review_missing", tip=tr("What is to be done before a case is accepted")
+        )
+        set_level(self.missing, "warning")
+        self.empty = button(
+            "review_empty",
+            tr("No lesion: without a mask"),
+            tr("Hands the case in without a mask, because there is nothing to draw"),
+            self.empty_wanted.emit,
+        )
+        self.form = form
+        self.gaps = GapList("review_gaps")
+        self.rest, self._is_busy = "", False
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        for part in (
+            self.left,
+            self.progress,
+            self.case,
+            self.advice,
+            self._first_look,
+            # Above the form, which may be long: the next step stays in sight.
+            row(self.next, self.accept, self.put_back, 1),
+            self.missing,
+            self.empty,
+            self.form,
+            self.gaps,
+            self._make_reopening(),
+            self._make_earlier(),
+        ):
+            layout.addWidget(part)
+        layout.addStretch(1)
+        self.show_task(None)
+
+    def _make_reopening(self) -> QWidget:
+        self.reason: QLineEdit = named(
+            QLineEdit(),
+            "review_reason",
+            tr("Why this case is read again; it is kept with the case"),
+        )
+        self.reason.setPlaceholderText(tr("why it is read again"))
+        self.reason.returnPressed.connect(self._want_reopening)
+        self.reopen = button(
+            "review_reopen",
+            tr("Reopen"),
+            tr("Takes your reading back, with this reason; what you handed in is kept"),
+            self._want_reopening,
+        )
+        self._reopening = row(self.reason, self.reopen)
+        return self._reopening
+
+    def _make_earlier(self) -> QWidget:
+        self.earlier = make_line_list(
+            "review_earlier", tr("Cases that you have taken; a double click opens one")
+        )
+        self.earlier.itemActivated.connect(self._open_earlier)
+        self.look = button(
+            "review_look",
+            tr("Look at it"),
+            tr("Opens the chosen case; what you handed in stays as it is"),
+            lambda: self._open_earlier(self.earlier.currentItem()),
+        )
+        self.images = button(
+            "review_images",
+            tr("Images…"),
+            tr("Says where the images of this study lie on this computer"),
+            self.images_wanted.emit,
+        )
+        self._earlier_title = heading(tr("Your cases so far"))
+        return column(self._earlier_title, self.earlier, row(self.look, 1, self.images))
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_look(self, look: StudySnapshot) -> None:
+        """Show how much is left and what was read; the line that is chosen stays."""
+        count = tr(
+            "{n_read} of {n_tasks} read, {n_left} to go",
+            n_read=look.n_read,
+            n_tasks=look.n_tasks,
+            n_left=look.n_left,
+        )
+        self.left.setText(count)
+        for part in (self.left, self.progress):
+            part.setVisible(look.is_seen)
+        self.progress.setRange(0, max(look.n_tasks, 1))
+        self.progress.setValue(look.n_read)
+        self._show_rows(look.rows)
+        before, self.rest = self.rest, describe_rest(look)
+        set_primary(self.next, primary=not self.rest)
+        self.next.setEnabled(not self.rest and not self._is_busy)
+        if self.case.isHidden() and self.rest != before:
+            self.say(self.rest)
+
+    def show_task(self, taken: StudyTask | None, *, is_busy: bool = False, note: str = "") -> None:
+        """Show the case at hand, None where none is open; `note` is said where none is."""
+        is_open = taken is not None and taken.state is not CaseState.READ
+        is_looked_at = taken is not None and not is_open
+        self.case.setText("" if taken is None else taken.case_id)
+        self.case.setVisible(taken is not None)
+        self.form.setEnabled(is_open and not is_busy)
+        self.accept.setVisible(is_open)
+        self.put_back.setVisible(is_open)
+        self.next.setVisible(not is_open)
+        for control in (self.accept, self.put_back, self.look, self.reopen):
+            control.setEnabled(not is_busy)
+        self._is_busy = is_busy
+        self.next.setEnabled(not is_busy and not self.rest)
+        set_primary(self.accept, primary=is_open)
+        self._reopening.setVisible(is_looked_at)
+        self.show_missing(())
+        if taken is None:
+            self.show_first("")
+        if is_looked_at:
+            self.advice.setText(tr("You handed this case in. To change it, say why and reopen it."))
+        elif taken is not None:
+            self.advice.setText(tr("Draw on page Refine, answer here, then accept."))
+        else:
+            self.advice.setText(self.rest or note)
+        self.advice.setVisible(bool(self.advice.text()))
+        reveal(self.accept if is_open else self.next)  # on a low screen the page scrolls
+
+    def show_first(self, text: str) -> None:
+        """Say whose reading is looked at a second time; "" for none."""
+        self.first.setText(text)
+        self._first_look.setVisible(bool(text))
+
+    def say(self, text: str) -> None:
+        """Say what comes next, or why nothing does."""
+        self.advice.setText(text)
+        self.advice.setVisible(bool(text))
+
+    def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
+        """List what has to be done first; nothing where all is there."""
+        self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
+        self.missing.setVisible(bool(missing))
+        self.empty.setVisible(offers_empty)
+
+    # -------------------------------------------------------------------- inner
+
+    def _show_rows(self, rows: Sequence[TaskRow]) -> None:
+        before = [self._task_of(self.earlier.item(k)) for k in range(self.earlier.count())]
+        if before != [one.task for one in rows] or self._list_texts() != [
+            *map(_describe_row, rows)
+        ]:
+            chosen = self._task_of(self.earlier.currentItem())
+            self.earlier.clear()
+            for one in rows:
+                item = QListWidgetItem(_describe_row(one))
+                item.setData(Qt.ItemDataRole.UserRole, one.task)
+                item.setToolTip(tr("{row}: a double click opens it", row=_describe_row(one)))
+                self.earlier.addItem(item)
+                if one.task == chosen:
+                    self.earlier.setCurrentItem(item)
+        self.earlier.fit()
+        for part in (self._earlier_title, self.earlier, self.look):
+            part.setVisible(bool(rows))
+
+    def _list_texts(self) -> list[str]:
+        return [self.earlier.item(k).text() for k in range(self.earlier.count())]
+
+    @staticmethod
+    def _task_of(item: QListWidgetItem | None) -> Task | None:
+        return None if item is None else item.data(Qt.ItemDataRole.UserRole)
+
+    def _open_earlier(self, item: QListWidgetItem | None) -> None:
+        task = self._task_of(item)
+        if task is not None:
+            self.earlier_wanted.emit(task)
+
+    def _want_reopening(self) -> None:
+        self.reopen_wanted.emit(self.reason.text())
+
+
+def describe_rest(look: StudySnapshot) -> str:
+    """Return why this person has no next case now, and what to do; "" where there is one."""
+    if look.n_ready:
+        return ""
+    if not look.is_seen:
+        return tr(
+            "It was not seen on this computer yet, so what was read is not known. Your cases come "
+            "by themselves; this page looks every few seconds."
+        )
+    if not look.n_tasks:
+        return tr("No case of this study was given to you to read.")
+    if look.n_left:
+        return tr_n(
+            "{n} case of yours cannot be read now: its first look is not done, or judges have it "
+            "already. It comes by itself; this page looks every few seconds.",
+            "{n} cases of yours cannot be read now: their first look is not done, or judges have "
+            "them already. They come by themselves; this page looks every few seconds.",
+            look.n_left,
+        )
+    return tr(
+        "All that was given to you is read and handed in. You may sign it (Sign, above), read one "
+        "again (below), or close the window. What judges reopen comes back here."
+    )
+
+
+def _describe_row(one: TaskRow) -> str:
+    return f"{one.case_id} · {one.state}"

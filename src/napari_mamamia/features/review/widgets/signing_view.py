@@ -1,0 +1,449 @@
+"""What one may sign, one's key, and a lead's word for the keys of others."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QLineEdit,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.texts import tr
+from napari_mamamia.features.review.core.review import Meaning
+from napari_mamamia.features.review.services.signing import Signable, SigningStatus
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.controls.revealing import reveal
+
+_AS: Final = {
+    Meaning.AUTHOR: tr("as author of your reading"),
+    Meaning.REVIEWER: tr("as reviewer of what was accepted"),
+    Meaning.APPROVER: tr("as approver of what was accepted"),
+}
+_NO_KEY: Final = tr(
+    "To sign you need a key on this computer. Choose a passphrase of 8 "
+    "characters or more and write it down where only you look: nobody can find "
+    "it again."
+)
+_LOST: Final = tr(
+    "A forgotten passphrase cannot be found by anybody. A new key takes the "
+    "place of this one; a lead countersigns it; what you signed before stays "
+    "signed."
+)
+_SIGNS: Final = tr(
+    "Each signature has your name, the time, and the hash of mask and answers; "
+    "the passphrase is asked for each time."
+)
+_WHICH: Final = tr("Choose which key ends and say why; then type your passphrase again.")
+NOT_THE_SAME: Final = tr("The two are not the same: type both again.")
+
+
+_ENDS: Final = tr(
+    "For a key that was lost or stolen: what others had seen by then stays signed, all else by "
+    "it stops counting, for good. Its owner makes a new key, which a lead countersigns."
+)
+_BINDS: Final = tr(
+    "Your passphrase makes your key as a lead, which study.json binds. Without one, whoever can "
+    "write in the folder can pass for a lead. Bind three leads, so that one stolen key locks "
+    "nobody out."
+)
+
+
+class LeadKeyForm(QWidget):
+    """Whose keys a new study binds; `read` gives (lead, passphrase, other leads' keys).
+
+    Notes stand below the passphrase and below the other keys.
+    """
+
+    def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
+        super().__init__()
+        self.lead: QComboBox = named(
+            QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now")
+        )
+        self.new = _make_secret("review_bind_new", tr("A new passphrase"), tr("new passphrase"))
+        self.again = _make_secret(
+            "review_bind_again", tr("The new passphrase once more"), tr("once more")
+        )
+        self.others: QLineEdit = named(
+            QLineEdit(),
+            "review_bind_others",
+            tr("Keys of other leads: name = the 64 digits of mamamia review lead-key; next name…"),
+        )
+        self.others.setPlaceholderText(tr("other leads: name = 64 digits; …"))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        for part in (
+            label("review_bind_about", _BINDS, tr("What binding the keys of leads is for")),
+            self.lead,
+            row(self.new, self.again),
+            passphrase_note,
+            self.others,
+            others_note,
+        ):
+            layout.addWidget(part)
+
+    def show_leads(self, names: Sequence[str]) -> None:
+        """Offer these leads."""
+        before = self.lead.currentText()
+        self.lead.clear()
+        self.lead.addItems(list(names))
+        self.lead.setCurrentText(before)
+
+    def read(self) -> tuple[str, str, str] | None:
+        """Return what was typed and forget the passphrase; None where the two differ."""
+        typed = (self.new.text(), self.again.text())
+        for field in (self.new, self.again):
+            field.clear()
+        if typed[0] != typed[1]:
+            return None
+        return self.lead.currentText(), typed[0], self.others.text()
+
+
+_NO_LONGER: Final = tr(
+    "{} waits for no word any more: another lead gave it meanwhile, or the key was ended."
+)
+
+
+class SigningView(QWidget):
+    """`key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase).
+
+    `countersigning_wanted` carries (name, digits, passphrase), `ending_wanted` (key, reason,
+    since, passphrase).
+    """
+
+    key_wanted = Signal(str)
+    signatures_wanted = Signal(tuple, str)
+    countersigning_wanted = Signal(str, str, str)
+    ending_wanted = Signal(object, str, str, str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_signing")
+        self._things: tuple[Signable, ...] = ()
+        self._has_key = True
+        self._is_renewing = False
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        parts = (self._make_key(), line(), self._make_list(), self._make_word(), self._make_end())
+        for part in parts:
+            layout.addWidget(part)
+        layout.addStretch(1)
+        self.show_look(SigningStatus("", counts=False, things=()))
+        # Not known yet: who has a key and makes another has one that nobody vouched for.
+        self.key.setText("")
+        self._making.hide()
+
+    # -------------------------------------------------------------------- making
+
+    def _make_key(self) -> QWidget:
+        self.key = label("review_key", tip=tr("Your key for signatures, on this computer"))
+        self.forgotten = button(
+            "review_key_forgotten",
+            tr("Passphrase forgotten…"),
+            tr("Makes a new key beside the one whose passphrase is lost"),
+            self._begin_renewing,
+        )
+        self.about_key = label("review_key_about", tip=tr("What a key is for"))
+        want = self._want_key
+        self.new = _make_secret(
+            "review_key_new", tr("A new passphrase"), tr("new passphrase"), want
+        )
+        self.again = _make_secret(
+            "review_key_again", tr("The new passphrase once more"), tr("once more"), want
+        )
+        self.make = button(
+            "review_key_make",
+            tr("Make my key"),
+            tr("Makes your key on this computer"),
+            want,
+            primary=True,
+        )
+        self._making = column(self.about_key, row(self.new, self.again), row(self.make, 1))
+        return column(heading(tr("Your key")), self.key, row(self.forgotten, 1), self._making)
+
+    def _make_list(self) -> QWidget:
+        self.meaning: QComboBox = named(
+            QComboBox(),
+            "review_meaning",
+            tr("What your signature means: author, reviewer, approver"),
+        )
+        self.meaning.activated.connect(lambda _at: self._fill_list())
+        self.things = make_line_list(
+            "review_to_sign",
+            tr("What you have not signed yet; several can be chosen with Ctrl or Shift"),
+        )
+        self.things.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.things.itemSelectionChanged.connect(self._follow_choice)
+        self.nothing = label("review_nothing_to_sign", tip=tr("What you may sign"))
+        self.about = label("review_sign_about", _SIGNS, tr("What a signature is bound to"))
+        want = self._want_signatures
+        self.passphrase = _make_secret(
+            "review_passphrase", tr("Your passphrase"), tr("passphrase"), want
+        )
+        self.sign = button(
+            "review_sign", tr("Sign"), tr("Signs what is chosen, with your passphrase"), want
+        )
+        self.note = label("review_sign_note", tip=tr("What cannot be done now, and why"))
+        set_level(self.note, "warning")
+        line_ = row(self.passphrase, self.sign)
+        self._list = column(self.meaning, self.things, self.about, line_)
+        return column(heading(tr("To sign")), self.nothing, self._list, self.note)
+
+    def _make_word(self) -> QWidget:
+        self.whose: QComboBox = named(
+            QComboBox(), "review_key_of", tr("Whose key you give your word for")
+        )
+        self.digits: QLineEdit = named(
+            QLineEdit(), "review_key_digits", tr("The 16 digits that the key's owner reads to you")
+        )
+        self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
+        want = self._want_word
+        self.word = _make_secret(
+            "review_lead_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
+        )
+        self.countersign = button(
+            "review_countersign",
+            tr("Countersign"),
+            tr(
+                "Gives your word that this key is that person's; what it signed counts from then on"
+            ),
+            want,
+        )
+        self._word = column(
+            line(),
+            heading(tr("Keys that wait for a lead's word")),
+            label(
+                "review_word_about",
+                tr("Ask the owner, by voice, for the 16 digits that the owner's window shows."),
+                tr("Why digits are read out: a key could be anybody's"),
+            ),
+            row(self.whose, self.digits),
+            row(self.word, self.countersign),
+        )
+        return self._word
+
+    def _make_end(self) -> QWidget:
+        self.begin_end = button(
+            "review_key_end_begin",
+            tr("End a key…"),
+            tr("Ends a key that was lost or stolen: yours, or as a lead anybody's"),
+            lambda: self._show_ending(is_open=self._ending.isHidden()),
+        )
+        self.which: QComboBox = named(
+            QComboBox(), "review_key_end_which", tr("Which key ends, by its digits")
+        )
+        self.which.setPlaceholderText(tr("which key"))
+        self.which.setMinimumContentsLength(12)
+        self.reason: QLineEdit = named(
+            QLineEdit(), "review_key_end_reason", tr("Why it ends, for everybody to read")
+        )
+        self.reason.setPlaceholderText(tr("why, for everybody to read"))
+        self.since: QLineEdit = named(
+            QLineEdit(),
+            "review_key_end_since",
+            tr("From when it was in wrong hands, as 2026-11-20 14:30; empty for from now on"),
+        )
+        self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
+        want = self._want_end
+        self.end_word = _make_secret(
+            "review_key_end_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
+        )
+        self.end = button(
+            "review_key_end", tr("End this key"), tr("Ends it for good, with your passphrase"), want
+        )
+        self.end_note = label("review_key_end_note", tip=tr("What cannot be done now, and why"))
+        set_level(self.end_note, "warning")
+        self._ending = column(
+            label("review_key_end_about", _ENDS, tr("What ending a key does")),
+            self.which,
+            self.reason,
+            self.since,
+            self.end_note,
+            row(self.end_word, self.end),
+        )
+        self._end = column(line(), row(self.begin_end, 1), self._ending)
+        self._ending.hide()
+        return self._end
+
+    def _show_ending(self, *, is_open: bool) -> None:
+        self._ending.setVisible(is_open)
+        self.say("")
+        if is_open:
+            reveal(self.end)
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_look(self, look: SigningStatus) -> None:
+        """Show key and list; what is chosen and typed stays."""
+        self._has_key = bool(look.digits) and not look.ended
+        self._show_key(look)
+        self._show_endable(look)
+        if look.things != self._things:
+            self._things = look.things
+            self._fill_meanings()
+        self._list.setVisible(bool(look.things))
+        # Before somebody has a key the list is read, not signed.
+        self.passphrase.setEnabled(self._has_key)
+        self.nothing.setText("" if look.things else tr("There is nothing to sign now."))
+        self.nothing.setVisible(not look.things)
+        names = [self.whose.itemText(k) for k in range(self.whose.count())]
+        if names != list(look.waiting):
+            before = self.whose.currentText()
+            self.whose.clear()
+            self.whose.addItems(list(look.waiting))
+            self.whose.setCurrentText(before)
+            if before not in look.waiting and self.digits.text():
+                # Under the hands of who reads digits out: they are of nobody else's key.
+                self.digits.clear()
+                self.word.clear()
+                self.say(_NO_LONGER.format(before))
+        self._word.setVisible(bool(look.waiting))
+        for control in (self.word, self.countersign):
+            control.setEnabled(self._has_key)
+        self._follow_choice()
+
+    def _show_key(self, look: SigningStatus) -> None:
+        state = (
+            tr("it counts")
+            if look.counts
+            else tr("a lead has to countersign it: read these digits out")
+        )
+        if look.ended:
+            state = tr("ended {when}. Make a new key.", when=look.ended)
+        self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
+        self.forgotten.setVisible(self._has_key and not self._is_renewing)
+        self.about_key.setText(_LOST)
+        self.about_key.setVisible(self._has_key)
+        self._making.setVisible(not self._has_key or self._is_renewing)
+
+    def _show_endable(self, look: SigningStatus) -> None:
+        """Offer the keys that may end; what was chosen stays."""
+        before = self.which.currentData()
+        if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):
+            self.which.clear()
+            for one in look.endable:
+                self.which.addItem(one.text, one)
+            # Nothing is chosen by itself: what ends cannot be taken back.
+            self.which.setCurrentIndex(look.endable.index(before) if before in look.endable else -1)
+        self._end.setVisible(bool(look.endable))
+
+    def close_ending(self) -> None:
+        """Fold the form of a key that has ended."""
+        self._ending.hide()
+        for field in (self.reason, self.since):
+            field.clear()
+
+    def end_key(self) -> None:
+        """Forget what was typed for a key, which is there now."""
+        self._is_renewing = False
+        self.new.clear()
+        self.again.clear()
+        self.say("")
+
+    def end_secrets(self) -> None:
+        """Forget what was typed to sign or to countersign: it is asked for each time."""
+        for field in (self.passphrase, self.word, self.digits, self.end_word):
+            field.clear()
+        self.say("")
+
+    def say(self, text: str) -> None:
+        """Say what cannot be done now."""
+        is_ending = not self._ending.isHidden()
+        self.note.setText("" if is_ending else text)
+        self.end_note.setText(text if is_ending else "")
+        for note in (self.note, self.end_note):
+            note.setVisible(bool(note.text()))
+        if is_ending and text:
+            reveal(self.end)
+
+    @property
+    def chosen(self) -> tuple[Signable, ...]:
+        """What is to be signed."""
+        rows = (self.things.item(k) for k in range(self.things.count()))
+        return tuple(one.data(Qt.ItemDataRole.UserRole) for one in rows if one.isSelected())
+
+    # -------------------------------------------------------------------- inner
+
+    def _fill_meanings(self) -> None:
+        before = self.meaning.currentData()
+        meanings = [one for one in Meaning if any(thing.meaning is one for thing in self._things)]
+        self.meaning.clear()
+        for meaning in meanings:
+            self.meaning.addItem(_AS[meaning], meaning)
+        self.meaning.setCurrentIndex(meanings.index(before) if before in meanings else 0)
+        self._fill_list()
+
+    def _fill_list(self) -> None:
+        before = set(self.chosen)
+        meaning = self.meaning.currentData()
+        rows: Sequence[Signable] = [thing for thing in self._things if thing.meaning is meaning]
+        self.things.blockSignals(True)
+        self.things.clear()
+        for one in rows:
+            item = QListWidgetItem(one.text, self.things)
+            item.setData(Qt.ItemDataRole.UserRole, one)
+            item.setToolTip(one.text)
+            item.setSelected(one in before)
+        self.things.blockSignals(False)
+        self.things.fit()
+        self._follow_choice()
+
+    def _follow_choice(self) -> None:
+        n = len(self.chosen)
+        self.sign.setEnabled(self._has_key and n > 0)
+        self.sign.setText(tr("Sign {number}", number=n) if n > 1 else tr("Sign"))
+        set_primary(self.sign, primary=self._has_key and n > 0)
+
+    def _begin_renewing(self) -> None:
+        self._is_renewing = True
+        self._making.show()
+        self.forgotten.hide()
+
+    def _want_key(self) -> None:
+        if self.new.text() != self.again.text():
+            self.say(NOT_THE_SAME)
+            return
+        self.key_wanted.emit(self.new.text())
+
+    def _want_signatures(self) -> None:
+        if self.chosen and self._has_key:
+            self.signatures_wanted.emit(self.chosen, self.passphrase.text())
+
+    def _want_word(self) -> None:
+        if self._has_key and self.whose.currentText():
+            self.countersigning_wanted.emit(
+                self.whose.currentText(), self.digits.text(), self.word.text()
+            )
+
+    def _want_end(self) -> None:
+        key = self.which.currentData()
+        if key is None or not self.reason.text().strip():
+            self.say(_WHICH)
+            return
+        self.ending_wanted.emit(key, self.reason.text(), self.since.text(), self.end_word.text())
+
+
+def _make_secret(
+    name: str, tip: str, hint: str, on_return: Callable[[], object] | None = None
+) -> QLineEdit:
+    secret: QLineEdit = named(QLineEdit(), name, tip)
+    secret.setEchoMode(QLineEdit.EchoMode.Password)
+    secret.setPlaceholderText(hint)
+    if on_return is not None:
+        secret.returnPressed.connect(on_return)
+    return secret

@@ -1,0 +1,62 @@
+"""Numbers of a form as people read and type them: a lesion's volume in ml, which is kept in mm3."""
+
+from decimal import Decimal
+from typing import Final
+
+from napari_mamamia.core.form import Field, FieldKind, Form, Measure
+from napari_mamamia.findings.form_values import AnswerRow, normalise_values
+
+_MM3_PER_ML: Final = 1000
+
+
+def name_unit(field: Field | None) -> str:
+    """Return the unit in which people read and type a question's number.
+
+    A lesion's volume, which is kept in mm3, is in ml as everywhere else.
+    """
+    if field is None:
+        return ""
+    is_volume = field.measure is Measure.VOLUME_MM3 and field.unit == "mm3"
+    return "ml" if is_volume else field.unit
+
+
+def show_number(field: Field | None, value: str, *, is_measured: bool = False) -> str:
+    """Return a number that is kept as people read it, in `name_unit`; what is none as it stands.
+
+    What is measured has two decimals in ml, at most one in other units; what somebody typed has
+    all its digits.
+    """
+    if field is None or field.kind is not FieldKind.NUMBER:
+        return value
+    if not value.strip():
+        return value
+    try:
+        number = Decimal(normalise_values(field, [value])[0])
+    except ValueError:
+        return value
+    if name_unit(field) != field.unit:
+        volume = number / _MM3_PER_ML
+        return f"{volume:.2f}" if is_measured else _write_plainly(volume)
+    return f"{number:.1f}".removesuffix(".0") if is_measured else value
+
+
+def read_number(field: Field, text: str) -> str:
+    """Return a number as it is kept, of what somebody typed; what is none as it stands."""
+    if name_unit(field) == field.unit or not text.strip():
+        return text
+    try:
+        return _write_plainly(Decimal(normalise_values(field, [text])[0]) * _MM3_PER_ML)
+    except ValueError:
+        return text
+
+
+def say_row(form: Form, row: AnswerRow) -> str:
+    """Return an answer of a table with its unit, as people read it."""
+    field = form.field(row.field)
+    if field is None or field.unit != row.unit:  # of another edition: as it was given
+        return f"{row.text} {row.unit}".rstrip()
+    return f"{show_number(field, row.text, is_measured=row.computed)} {name_unit(field)}".rstrip()
+
+
+def _write_plainly(number: Decimal) -> str:
+    return f"{number.normalize():f}"

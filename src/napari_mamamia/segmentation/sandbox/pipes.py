@@ -1,0 +1,136 @@
+"""What comes out of the room: prints, which are kept in part, and events, which are judged."""
+
+import json
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from napari_mamamia.io.files.append_file import opened_to_add
+from napari_mamamia.segmentation.sandbox.external import printable
+from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits
+
+_EVENT_BYTES: Final = 64 * 1024
+_MOST_EVENTS: Final = 1000
+_BLOCK: Final = 64 * 1024
+_GIGABYTE: Final = 10**9
+_NO_CARD: Final = (
+    "not compiled with CUDA",
+    "NVIDIA driver",
+    "No CUDA GPUs",
+    "torch.cuda.is_available() is False",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What messages call the program in a room and its work.
+
+    `model` is what can be made smaller or faster. With more than one of `n_masks`, the masks that
+    are there are counted.
+    """
+
+    program: str = "the submission"
+    work: str = "a case"
+    model: str = "the model"
+    n_masks: int = 0
+
+
+class LogPipe(threading.Thread):
+    """Reads what the submission prints, keeps the first part in a file and counts the rest."""
+
+    def __init__(self, stream: IO[bytes], path: Path, most: int) -> None:
+        super().__init__(daemon=True)
+        self._stream, self._path, self._left = stream, path, most
+        self.dropped_bytes = 0
+
+    def run(self) -> None:
+        """Read until the stream ends."""
+        with suppress(OSError, ValueError), opened_to_add(self._path) as file:
+            # Not `read`, which waits for a whole block while the log stays empty.
+            while block := os.read(self._stream.fileno(), _BLOCK):
+                part = block[: self._left]
+                file.write(part)
+                file.flush()
+                self._left -= len(part)
+                self.dropped_bytes += len(block) - len(part)
+
+
+class EventPipe(threading.Thread):
+    """Reads the runner's events; the newest one of each kind counts, nonsense is passed over."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self.found: dict[str, dict[str, Any]] = {}
+        self._count = 0
+
+    def run(self) -> None:
+        """Read until the stream ends."""
+        with suppress(OSError, ValueError):
+            while line := self._stream.readline(_EVENT_BYTES):
+                self._count += 1
+                if self._count <= _MOST_EVENTS:
+                    self._note_event(line)
+
+    def _note_event(self, line: bytes) -> None:
+        with suppress(ValueError, RecursionError):
+            event = json.loads(line)
+            if isinstance(event, dict) and isinstance(event.get("event"), str):
+                self.found[event["event"]] = event
+
+    def text(self, kind: str, key: str) -> str:
+        """Return one value of an event as one line of text, "" if there is none."""
+        return printable(str(self.found.get(kind, {}).get(key, "")))
+
+
+def verdict(
+    ending: Ending | None,
+    events: EventPipe,
+    code: int | None,
+    limits: RunLimits,
+    wording: Wording,
+    largest: str = "",
+) -> tuple[Ending, str]:
+    """Return how it ended and the reason in three parts.
+
+    `largest` names the kind of memory that it held most of.
+    """
+    most = f" ({largest} most of all)" if largest and ending is Ending.MEMORY else ""
+    texts = {
+        Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
+        f"it took longer: allow more time or make {wording.model} faster",
+        Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
+        f"it took more{most}: allow more or make {wording.model} smaller",
+        Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
+        "look at its log",
+        Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
+        "it wrote more, or kept more without a name: look at its log",
+        Ending.HANDLES: f"expected at most {limits.handles} open files, pipes, sockets and file "
+        "locks, but it had more: look at its log",
+    }
+    if ending is not None:
+        return ending, texts[ending]
+    if "failed" in events.found:
+        step, error = events.text("failed", "step"), events.text("failed", "error")
+        return Ending.FAILED, (
+            f"expected {step} of {wording.program} to work, but it raised {error}: its log has the "
+            f"whole text{_cuda_advice(error)}"
+        )
+    if "finished" in events.found and code == 0:
+        return Ending.FINISHED, ""
+    return Ending.DIED, (
+        f"expected {wording.program} to finish, but its process ended before (exit code {code}): "
+        "its log may say why; a killed process (137) often lacked memory"
+    )
+
+
+def _cuda_advice(error: str) -> str:
+    """Return what to do about an error that torch raises for lack of a card. Source: torch 2.x."""
+    if not any(part in error for part in _NO_CARD):
+        return ""
+    return (
+        "; it needs CUDA: use a computer with an NVIDIA graphics card, or run it on the processor"
+    )

@@ -1,0 +1,263 @@
+"""Laying out the closed room: where Python, the submission, the images and the output lie in it."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.choices import Task
+from napari_mamamia.core.errors import ModelError, SaveError
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import Answer, answer_of
+from napari_mamamia.segmentation.sandbox.external import INGESTED, Submission
+from napari_mamamia.segmentation.sandbox.runner import OWN_TASK
+
+# Laid into the room as files: nothing of ours is imported there, and `cuda` nowhere else.
+_RUNNER_FILE: Final = Path(__file__).with_name("runner.py")
+_CUDA_FILE: Final = Path(__file__).with_name("cuda.py")
+_RUNNER: Final = "/app/runner.py"
+_MODULES: Final = "/app/modules"
+_CUDA: Final = "/app/cuda"
+_DATA: Final = "/app/input_data"
+_OUTPUT: Final = "/app/output"
+_ASK: Final = "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))"
+_ASK_SECONDS: Final = 60.0
+_PASSED_ON: Final = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A case as a submission gets it.
+
+    `phases` are single-volume ``.nii.gz`` files in order of time; `info` is JSON text with the
+    facts that the challenge gives, "" for none.
+    """
+
+    case_id: str
+    phases: tuple[Path, ...]
+    info: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python and the folders it needs; `program` is its path, also in the room."""
+
+    program: str
+    folders: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What lies where: `readable` as in `external_isolation.Room`, and the runner's order as JSON.
+
+    `command` runs the runner. `output` is where the submission writes, seen from outside.
+    """
+
+    readable: tuple[tuple[Path, str], ...]
+    output: tuple[Path, str]
+    command: tuple[str, ...]
+    order: str
+
+
+def find_interpreter(python: Path | None = None) -> Interpreter:
+    """Return the Python at a path, asked for its folders; without a path, the one that runs this.
+
+    Raises
+    ------
+    ModelError
+        If it does not answer, or one of its folders is the user's home or holds it.
+    """
+    program = _program_of(python)
+    answer = answer_of((program, "-I", "-c", _ASK), _ASK_SECONDS)
+    try:
+        executable, prefix, base = json.loads(answer.said)
+    except ValueError as error:
+        raise ModelError(
+            f"{program} should be a Python that starts, but it does not "
+            f"({_why_none(answer)}): give the python of the environment that the submission needs"
+        ) from error
+    links = Path(executable).resolve().parent.parent  # what a virtual environment's python leads to
+    folders = tuple(
+        folder
+        for folder in dict.fromkeys((Path(prefix), Path(base), links))
+        if not folder.is_relative_to("/usr")
+    )
+    home = Path.home().resolve()
+    for folder in folders:
+        if home.is_relative_to(folder.resolve()):
+            raise ModelError(
+                f"the Python {program} lives in {folder}, which holds your own files, so it cannot "
+                "be shown to a submission: make a virtual environment for it (python -m venv)"
+            )
+    return Interpreter(executable, folders)
+
+
+def _program_of(python: Path | None) -> str:
+    """Return the absolute path of a Python; a bare name is looked for as programs are."""
+    if python is None:
+        return sys.executable
+    if python.name == str(python) and (program := find_program(python.name)):
+        return program
+    return os.path.abspath(python)  # noqa: PTH100 - a link's own place tells the environment
+
+
+def _why_none(answer: Answer) -> str:
+    lines = [line for line in answer.errors.splitlines() if line.strip()]
+    return answer.problem or (lines[-1][:200] if lines else f"exit code {answer.code}")
+
+
+def environment(home: str) -> dict[str, str]:
+    """Return the few variables that a submission gets; nothing of the user's own."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {
+        **passed,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": home,
+        "USER": "runner",
+        "LOGNAME": "runner",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "agg",
+    }
+
+
+def lay_out(
+    submission: Submission,
+    patients: Sequence[Patient],
+    task: Task,
+    work: Path,
+    python: Interpreter | None,
+    *,
+    closed: bool,
+    cuda_on_processor: bool = False,
+) -> Layout:
+    """Return what a room for these patients needs; makes folders in `work`, which is empty.
+
+    Parameters
+    ----------
+    python
+        None takes the container's own ``python``.
+    closed
+        Whether there is a room. If not, the images are copied, so that no submission can reach the
+        data set by the paths it gets, and it sees itself where it lies.
+    cuda_on_processor
+        Whether CUDA that it asks for by name is given the processor; see `cuda`.
+    """
+    output = work / "output"
+    output.mkdir(parents=True)
+    if closed:
+        readable = tuple(_list_readable(submission, patients, work, python))
+        paths = [[_phase_path(_DATA, p, k) for k in range(len(p.phases))] for p in patients]
+        roots = (INGESTED, _OUTPUT, _RUNNER)
+    else:
+        readable = ()
+        paths = [list(_copy_phases(patient, work / "input_data")) for patient in patients]
+        roots = (str(submission.folder), str(output), str(_RUNNER_FILE))
+    program = python.program if python else "python"
+    order = _make_order(submission, patients, paths, task, roots[0], roots[1])
+    if cuda_on_processor:
+        place = work / "cuda"
+        place.mkdir()
+        shutil.copyfile(_CUDA_FILE, place / "sitecustomize.py")
+        readable = (*readable, (place, _CUDA)) if closed else ()
+        order["cuda_on_processor"] = _CUDA if closed else str(place)
+    command = (program, "-I", "-B", "-u", roots[2])
+    return Layout(readable, (output, _OUTPUT), command, json.dumps(order))
+
+
+def lay_out_module(
+    module: Path, given: Path, order: Mapping[str, str], work: Path, python: Interpreter
+) -> Layout:
+    """Return a closed room in which a module of this software looks at one file.
+
+    The module's own ``main`` is called with `order`, to which the places in the room of the file
+    (``given``) and of the output folder (``output``) are added.
+    """
+    output = work / "output"
+    output.mkdir(parents=True)
+    readable = (
+        *((folder, str(folder)) for folder in python.folders),
+        (_RUNNER_FILE, _RUNNER),
+        (module, f"{_MODULES}/{module.name}"),
+        (given.resolve(), f"{_DATA}/{given.name}"),
+    )
+    content = {
+        **order,
+        "import_paths": [_MODULES],
+        "module": module.stem,
+        "output": _OUTPUT,
+        "task": OWN_TASK,
+        "given": f"{_DATA}/{given.name}",
+    }
+    command = (python.program, "-I", "-B", "-u", _RUNNER)
+    return Layout(readable, (output, _OUTPUT), command, json.dumps(content))
+
+
+def _make_order(
+    submission: Submission,
+    patients: Sequence[Patient],
+    paths: Sequence[Sequence[str]],
+    task: Task,
+    root: str,
+    output: str,
+) -> dict[str, Any]:
+    """Return the order for the runner; see `runner.main`."""
+    above, _, folder = root.rpartition("/")
+    cases: list[dict[str, Any]] = [
+        {"id": p.case_id, "phases": phase_paths, "info": json.loads(p.info) if p.info else None}
+        for p, phase_paths in zip(patients, paths, strict=True)
+    ]
+    return {
+        "import_paths": [above, root] if submission.is_package else [root, above],
+        "module": f"{folder}.model" if submission.is_package else "model",
+        "output": output,
+        "task": task.value,
+        "patients": cases,
+    }
+
+
+def _list_readable(
+    submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
+) -> Iterator[tuple[Path, str]]:
+    """Yield what is laid into the room, with places to lay it on where they lie in each other."""
+    for folder in python.folders if python else ():
+        yield folder, str(folder)
+    yield _RUNNER_FILE, _RUNNER
+    places = work / "ingested_program"
+    places.mkdir()
+    entries = tuple(submission.entries())
+    for entry in entries:
+        place = places / entry.name
+        place.mkdir() if entry.is_dir() else place.touch()
+    for name in submission.layouts:
+        (places / name).mkdir(exist_ok=True)
+    yield places, INGESTED
+    for entry in entries:
+        yield entry.resolve(), f"{INGESTED}/{entry.name}"
+    for name in submission.layouts:
+        yield submission.folder, f"{INGESTED}/{name}"
+    for patient in patients:
+        for index, phase in enumerate(patient.phases):
+            yield phase.resolve(), _phase_path(_DATA, patient, index)
+
+
+def _phase_path(root: str, patient: Patient, index: int) -> str:
+    return f"{root}/images/{patient.case_id}/{patient.case_id}_{index:04d}.nii.gz"
+
+
+def _copy_phases(patient: Patient, folder: Path) -> Iterator[str]:
+    for index, phase in enumerate(patient.phases):
+        target = Path(_phase_path(str(folder), patient, index))
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(phase, target)
+        except OSError as error:
+            raise SaveError(
+                f"expected to copy {phase} for the submission, but {error.strerror or error}: free "
+                "some space and see that the file can be read"
+            ) from error
+        yield str(target)

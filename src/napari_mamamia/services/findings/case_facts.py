@@ -1,0 +1,219 @@
+"""What a form is filled in from and held against: the mask's lesions, measured one by one."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.answers import (
+    CaseFacts,
+    LesionAnchors,
+    LesionFacts,
+    PointMm,
+    Side,
+    Voxel,
+)
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.form import Form
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.findings.form_rules import fill_computed
+from napari_mamamia.findings.form_values import parse_answers, record_answers
+from napari_mamamia.findings.lesion_numbers import (
+    follow_numbers,
+    keep_anchors,
+    pick_anchors,
+    rank_name,
+)
+from napari_mamamia.kinetics.contrast_curve import region_contrast_curve
+from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
+from napari_mamamia.scoring.case.failures import midline_x_mm
+from napari_mamamia.services.case.hanging import find_imaged_side
+from napari_mamamia.services.case.show_case import middle_voxel
+from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
+
+MOST_LESIONS: Final = 100
+"""Parts of a mask that are measured, the largest; our choice: nobody describes more one by one."""
+_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+
+def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
+    """Return what is known before there is a mask: which breasts are in view, and so asked about.
+
+    Both where one is in view and neither the clinical row nor the scanner's middle tells which.
+    """
+    side = find_imaged_side(grid, record)
+    if side == Side.BOTH:
+        return CaseFacts(midline_x_mm=midline_x_mm(grid))
+    sides = (Side(side),) if side else (Side.RIGHT, Side.LEFT)
+    return CaseFacts(sides=sides, is_one_breast=True)
+
+
+def measure_case(
+    case: Case,
+    mask: NDArray[np.bool_] | None,
+    rule: TimingRule | None = None,
+    before: Sequence[LesionAnchors] = (),
+    record: CaseRecord | None = None,
+) -> CaseFacts:
+    """Return the lesions of a mask by number, with side, sizes and classes of the curve.
+
+    A lesion is a 26-connected part. Its side is that of its centre from the middle of the volume,
+    None within 10 mm of it; in a volume of one breast that breast's, None where it is not known.
+    Classes are of the mean curve over the lesion, phases chosen as `docs/methods/kinetics.md` says;
+    "" where the case has one phase, is not read to its end, or a class is undefined.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)`` on the case's grid; None where nothing was drawn.
+    rule
+        Which clock the phases are chosen by; None for the case's own.
+    before
+        Where the lesions were that have a number; without any the largest is "1".
+    record
+        The case's clinical row: it may say which breast is in view.
+
+    Raises
+    ------
+    GridMismatchError
+        If the mask has another shape than the case.
+    """
+    blank = replace(find_breasts(case.grid, record), lesions=())
+    if mask is None:
+        return blank
+    if mask.shape != case.grid.shape:
+        raise GridMismatchError(
+            f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
+            "(z, y, x): choose the mask that was made for it"
+        )
+    box = Box.around(mask)
+    parts, n = ndimage.label(mask[box.slices], _TOUCHING)
+    n_voxels = np.bincount(parts.ravel(), minlength=n + 1)[1:]
+    largest = np.argsort(-n_voxels, kind="stable").tolist()
+    held = {one.name: _find_parts(parts, box, one.voxels) for one in before}
+    numbers = follow_numbers(held, largest, MOST_LESIONS)
+    crowded = {name for _, name in numbers.joined}
+    anchors = {one.name: one.voxels for one in before if one.name in crowded}
+    only = blank.sides[0] if len(blank.sides) == 1 else None
+    lesions = []
+    for part, name in sorted(numbers.names.items(), key=lambda pair: rank_name(pair[1])):
+        lesion = np.zeros(mask.shape, dtype=np.bool_)
+        lesion[box.slices] = parts == part + 1
+        facts = _measure_lesion(case, lesion, name, only, rule)
+        # While it is one with another its anchors stay where they were: they part the two again.
+        lesions.append(replace(facts, anchors=anchors.get(name, facts.anchors)))
+    return replace(blank, lesions=tuple(lesions), joined=numbers.joined, parted=numbers.parted)
+
+
+def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
+    """Return the part that each voxel lies in, -1 for none."""
+    places = [np.subtract(voxel, box.start) for voxel in voxels]
+    are_inside = [bool(np.all((index >= 0) & (index < parts.shape))) for index in places]
+    pairs = zip(places, are_inside, strict=True)
+    return [int(parts[tuple(index)]) - 1 if is_inside else -1 for index, is_inside in pairs]
+
+
+def measure_lesions(
+    case: Case,
+    labels: NDArray[np.uint8],
+    *,
+    with_numbers: bool,
+    before: Sequence[LesionAnchors] = (),
+    record: CaseRecord | None = None,
+) -> CaseFacts:
+    """Return the lesions of a mask ``(z, y, x)`` for a form; where they lie alone without numbers.
+
+    Numbers of one's own mask are hidden in many blind readings; how many lesions it has is not.
+    `before` and `record` as in `measure_case`.
+    """
+    facts = measure_case(case, labels > 0, before=before, record=record)
+    if with_numbers:
+        return facts
+    lesions = tuple(
+        LesionFacts(lesion.name, voxel=lesion.voxel, anchors=lesion.anchors)
+        for lesion in facts.lesions or ()
+    )
+    return replace(facts, lesions=lesions)
+
+
+def fill_hidden(
+    form: Form,
+    case: Case,
+    labels: NDArray[np.uint8],
+    draft: Mapping[str, Any],
+    record: CaseRecord | None = None,
+) -> dict[str, Any]:
+    """Return a reading's answers with what the program measures of a mask ``(z, y, x)``.
+
+    For who reads without numbers: nobody saw them before the reading is handed in with them; and
+    for answers that are taken over to another mask. Each lesion of the mask keeps its place.
+    `draft` is as an event of a reading holds answers; what somebody answered stays. `record` as in
+    `measure_case`.
+    """
+    answers = parse_answers(draft)
+    facts = measure_case(case, labels > 0, before=answers.anchors, record=record)
+    filled = fill_computed(form, answers, facts)
+    return record_answers(form, replace(filled, anchors=keep_anchors(filled, facts)))
+
+
+def _measure_lesion(
+    case: Case,
+    lesion: NDArray[np.bool_],
+    name: str,
+    only: Side | None,
+    rule: TimingRule | None,
+) -> LesionFacts:
+    rise, course = _classify_curve(case, lesion, rule)
+    voxels = np.argwhere(lesion)
+    anchors = pick_anchors(voxels)
+    return LesionFacts(
+        name,
+        find_side(case.grid, lesion) if only is None else only,
+        float(np.count_nonzero(lesion)) * case.grid.voxel_volume_mm3,
+        diameters_mm(lesion, case.grid)[1],
+        rise,
+        course,
+        middle_voxel(voxels, case.grid),
+        find_centre_mm(case.grid, lesion),
+        anchors=anchors,
+    )
+
+
+def find_centre_mm(grid: Grid, lesion: NDArray[np.bool_]) -> PointMm:
+    """Return the mean of a lesion's voxel centres, RAS mm."""
+    x, y, z = map(float, grid.to_world_mm(np.argwhere(lesion).mean(axis=0)))
+    return x, y, z
+
+
+def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
+    """Return the patient's side that a lesion's centre lies on; None where that is not known."""
+    offset = find_centre_mm(grid, lesion)[0] - midline_x_mm(grid)
+    if math.isnan(offset) or abs(offset) < THRESHOLDS.midline_mm:
+        return None
+    return Side.RIGHT if offset > 0 else Side.LEFT  # RAS: x runs to the patient's right
+
+
+def _classify_curve(
+    case: Case, lesion: NDArray[np.bool_], rule: TimingRule | None
+) -> tuple[str, str]:
+    """Return the words of a lesion's curve, "" where a class is undefined."""
+    if len(case.phases) < 2 or not all(phase.loaded for phase in case.phases):
+        return "", ""
+    try:
+        curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))
+    except CaseError:  # times that cannot be used: nothing is filled in
+        return "", ""
+    rise, course = curve.initial, curve.delayed
+    return (
+        "" if rise is InitialRise.UNDEFINED else rise.name.lower(),
+        "" if course is DelayedCourse.UNDEFINED else course.name.lower(),
+    )

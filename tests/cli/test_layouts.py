@@ -1,0 +1,74 @@
+"""`mamamia cases` and `mamamia layouts` on folders as data sets are published."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("mamamia")), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def save(path, voxels) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(voxels, np.diag([1.0, 1, 2, 1])), path)
+
+
+@pytest.fixture
+def p0_pn(tmp_path):
+    """Two cases of three phases in folders P0 to P2, one with a mask of 8 voxels."""
+    root = tmp_path / "set"
+    for case in ("GD_1", "GD_2"):
+        for phase in range(3):
+            save(
+                root / f"data/GD/{case}/P{phase}.nii.gz",
+                (np.arange(64).reshape(4, 4, 4) + 50 * phase).astype(np.int16),
+            )
+    mask = np.zeros((4, 4, 4), np.uint8)
+    mask[1:3, 1:3, 1:3] = 1
+    save(root / "data/GD_gt/GD_1.nii.gz", mask)
+    return root
+
+
+def test_cases_prints_phases_and_counts_voxels(p0_pn):
+    found = run("cases", p0_pn, "--json")
+    assert found.returncode == 0, found.stderr
+    content = json.loads(found.stdout)
+    assert content["layout"] == "p0-pn"
+    first, second = content["exams"]
+    assert first["phases"] == [f"data/GD/GD_1/P{k}.nii.gz" for k in range(3)]
+    assert first["masks"]["gt"]["voxels"] == 8
+    assert second["masks"] == {}
+
+
+def test_missing_phase_ends_with_3_and_two_layouts_with_2(p0_pn):
+    (p0_pn / "data/GD/GD_2/P1.nii.gz").unlink()
+    missing = run("cases", p0_pn)
+    assert missing.returncode == 3
+    assert "phase 1 of GD_2 is missing" in " ".join(missing.stdout.split())
+    save(p0_pn / "UKA/data_unilateral/U_left/Pre.nii.gz", np.zeros((2, 2, 2), np.int16))
+    both = run("cases", p0_pn)
+    assert both.returncode == 2
+    assert "--layout odelia" in both.stderr
+    assert "--layout p0-pn" in both.stderr
+
+
+def test_a_kept_layout_is_used_by_every_command(p0_pn, tmp_path):
+    described = run("layouts", "--propose", p0_pn)
+    own = tmp_path / "own.toml"
+    own.write_text(described.stdout)
+    kept = run("cases", p0_pn, "--layout", own, "--keep-layout")
+    assert kept.returncode == 0, kept.stderr
+    predicted = run("predict", p0_pn, "--out", tmp_path / "masks")
+    assert predicted.returncode == 0, predicted.stderr
+    assert sorted(path.name for path in (tmp_path / "masks").glob("*.nii.gz")) == [
+        "GD_1.nii.gz",
+        "GD_2.nii.gz",
+    ]
+    assert not list(p0_pn.rglob("*.toml"))
