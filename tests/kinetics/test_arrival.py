@@ -47,7 +47,7 @@ def test_the_evidence_says_between_which_phases_contrast_came_and_in_how_much_of
         "contrast arrived between phase 0 and phase 1: 30% of the body rises"
     )
     assert "between phase 1 and phase 2" in find_arrival(phases(0, 0, 0.3)).evidence
-    assert "not seen" in find_arrival(phases(0, 0, 0)).evidence
+    assert "not visible" in find_arrival(phases(0, 0, 0)).evidence
 
 
 def test_a_second_pre_that_moved_or_has_another_gain_is_still_before_contrast():

@@ -177,7 +177,7 @@ def test_reasons_against_a_region_are_said_too():
         place=Place(behind_chest=0.7, near_skin=0.8, at_back=True),
     )
     said = " | ".join(reasons(against, "in phase 1", SETTINGS))
-    for words in ("like a vessel", "20 % of a larger", "70 % of it lies behind", "skin", "back of"):
+    for words in ("like a vessel", "20 % of a larger", "70 % of it is behind", "skin", "back of"):
         assert words in said
 
 

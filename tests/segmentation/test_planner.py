@@ -100,7 +100,7 @@ def test_a_rung_that_was_not_allowed_is_never_taken():
     assert plan.settings.step == 0.5
     assert plan.settings.folds == FOLDS
     assert plan.seconds == 100 * 1 * 5 + 10.0
-    with pytest.raises(ModelError, match="let it give something up"):
+    with pytest.raises(ModelError, match="allow a reduction"):
         require_within(plan, Budget(30.0, (Rung.FLIPS,)), "Big")
 
 

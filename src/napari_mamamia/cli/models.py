@@ -10,6 +10,7 @@ import typer
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import NameArgument, RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,9 +195,9 @@ def _in_a_line(card: "ModelCard") -> str:
     """Return a model in one line, without facts that its kind does not have."""
     parts = [card.kind.value]
     if card.channels:
-        parts.append(f"{len(card.channels)} channel(s)")
+        parts.append(count_of(len(card.channels), "channel"))
     if card.folds:
-        parts.append(f"fold(s) {', '.join(card.folds)}")
+        parts.append(f"folds {', '.join(card.folds)}")
     if card.sha256:
         parts.append(f"sha256 {card.sha256[:12]}")
     return ", ".join(parts)

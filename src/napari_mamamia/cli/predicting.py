@@ -24,6 +24,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
 from napari_mamamia.core.choices import Backend, Device, FusionRule
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
@@ -311,6 +312,6 @@ def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter")
         for note in saved.notes:
             print(f"    {note}")
     if summary.skipped:
-        print(f"{len(summary.skipped)} case(s) were there already")
-    print(f"{len(summary.saved)} prediction(s) saved in {out} ({segmenter.note})")
+        print(f"{count_of(len(summary.skipped), 'case')} already done")
+    print(f"{count_of(len(summary.saved), 'prediction')} saved in {out} ({segmenter.note})")
     finish(summary.failures)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 
 _MOST_TIMES_MEDIAN: Final = 1e5
 """16 bits span 65,535: no image has a signal further above the region's median. Our choice."""
@@ -59,6 +60,7 @@ def _describe_voxels(
     phase, place = np.argwhere(odd)[0]
     voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
     return (
-        f"{np.count_nonzero(odd.any(axis=0))} voxel(s) {what}, the first in phase {phase} at "
+        f"{count_of(np.count_nonzero(odd.any(axis=0)), 'voxel')} {what}, the first in phase "
+        f"{phase} at "
         f"(z, y, x) {voxel} ({values[phase, place]:g})"
     )

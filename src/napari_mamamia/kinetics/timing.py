@@ -7,6 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.kinetics.time_axis import (
     Timing,
     TimingRule,
@@ -317,6 +318,6 @@ def _by_order(n_phases: int, first: int, why: str) -> PhaseChoice:
 def _require_post_contrast(n_phases: int, rule: TimingRule) -> None:
     if not 1 <= rule.n_before < n_phases:
         raise CaseError(
-            f"kinetics needs phase 0 and at least one post-contrast phase, got {n_phases} phase(s):"
-            " add the missing phases"
+            f"kinetics needs phase 0 and at least one post-contrast phase, but got "
+            f"{count_of(n_phases, 'phase')}; add the missing phases"
         )

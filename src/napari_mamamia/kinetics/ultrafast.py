@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
@@ -97,7 +98,7 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
         raise CaseError(f"ultrafast measures need times, but {why}; enter the times")
     least = min((late - early for early, late in pairwise(times[1:])), default=math.inf)
     if least > MOST_GAP_S:
-        spacing = f"{least:g} s" if math.isfinite(least) else f"{len(times)} phase(s)"
+        spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")
         raise CaseError(
             f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, but got {spacing}; "
             "the rise ends between two phases; choose another measure"

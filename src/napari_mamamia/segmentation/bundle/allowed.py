@@ -118,7 +118,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     if len(config.images) not in (1, channels):
         yield (
             f"{config.where}: LoadImaged should read 1 image or one for each of the {channels} "
-            f"channel(s), but reads {', '.join(config.images)}; correct the bundle"
+            f"channels, but reads {', '.join(config.images)}; correct the bundle"
         )
     if not any(step.name == "AsDiscreted" for step in config.postprocessing):
         yield (

@@ -25,6 +25,7 @@ from torch import nn
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND, network_name
@@ -316,7 +317,8 @@ class BundleEngine:
         channels = self.transforms.data_format.channels
         if len(arrays) != len(channels):
             raise ModelError(
-                f"{self.card.name} takes {len(channels)} channel(s) ({', '.join(channels)}), but "
+                f"{self.card.name} takes {count_of(len(channels), 'channel')} "
+                f"({', '.join(channels)}), but "
                 f"got {len(arrays)}; choose a recipe that makes these"
             )
         if not all(np.isfinite(array).all() for array in arrays):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.bundle.allowed import AFTER, BEFORE, SPATIAL
 from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat, has_background
@@ -145,7 +146,8 @@ class BundleTransforms:
         if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != count:
             got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
             raise ModelError(
-                f"{self.config.where}: preprocessing should make 'image' with {count} channel(s) "
+                f"{self.config.where}: preprocessing should make 'image' with "
+                f"{count_of(count, 'channel')} "
                 f"and three axes, but makes {got}; correct the bundle, or ask its author"
             )
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
@@ -214,7 +215,8 @@ def _read_configuration(
     if len(schemes) != channels or len(masks) != channels:
         raise ModelError(
             f"{where}: plans.json and dataset.json must come from the same model, but "
-            f"dataset.json names {channels} channels and {name} normalises {len(schemes)}"
+            f"dataset.json names {count_of(channels, 'channel')} and {name} normalises "
+            f"{len(schemes)}"
         )
     norms = tuple(
         _read_norm(scheme, masks[k], intensities.get(str(k), {}), where)

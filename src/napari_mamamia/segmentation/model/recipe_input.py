@@ -13,6 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.kinetics.voxel_maps import percent_enhancement, ratio_recipe
@@ -63,7 +64,8 @@ def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
         return tuple(f"p{k}" for k in range(channels))
     if len(recipe.channels) != channels:
         raise ModelError(
-            f"the model has {channels} channels, but its recipe makes {len(recipe.channels)} "
+            f"the model has {count_of(channels, 'channel')}, but its recipe makes "
+            f"{len(recipe.channels)} "
             f"({', '.join(recipe.channels)}); correct the recipe"
         )
     return recipe.channels

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Setting
 
 
@@ -80,7 +81,8 @@ class Prediction:
     def __repr__(self) -> str:
         """Return the result in one line, without its arrays of millions of voxels."""
         return (
-            f"Prediction({self.case_id!r}, {self.mask!r}, {len(self.candidates)} candidate(s), "
+            f"Prediction({self.case_id!r}, {self.mask!r}, "
+            f"{count_of(len(self.candidates), 'candidate')}, "
             f"{self.seconds:.1f} s)"
         )
 

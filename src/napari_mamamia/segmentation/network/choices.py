@@ -20,7 +20,7 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     if card.kind not in NETWORK_KINDS:
         return
     asked = {
-        f"fold(s) {', '.join(settings.folds)}": bool(settings.folds),
+        f"folds {', '.join(settings.folds)}": bool(settings.folds),
         f"the checkpoint {settings.checkpoint}": bool(settings.checkpoint),
         "accept_trainer": settings.accept_trainer,
     }
@@ -28,7 +28,7 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     if choices:
         raise ModelError(
             f"{card.name} is one network in a file ({card.kind.value}), which has no folds, "
-            f"checkpoints or trainers, but {choices} was chosen; leave it out"
+            f"checkpoints or trainers, but got {choices}; leave it out"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
@@ -122,7 +123,8 @@ def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: N
     """
     if len(arrays) != len(spec.channels):
         raise ModelError(
-            f"the network has {len(spec.channels)} channels ({', '.join(spec.channels)}), but got "
+            f"the network has {count_of(len(spec.channels), 'channel')} "
+            f"({', '.join(spec.channels)}), but got "
             f"{len(arrays)}; choose one image for each channel"
         )
     data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)

@@ -192,8 +192,8 @@ def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path)
             f"{shape_text(taken)}; export it for a batch of one"
         )
     for what, shape, count in (
-        ("channel(s)", taken, len(spec.channels)),
-        ("output(s)", given, spec.heads),
+        ("channels", taken, len(spec.channels)),
+        ("outputs", given, spec.heads),
     ):
         if len(shape) > 1 and shape[1] not in (None, count):
             raise ModelError(

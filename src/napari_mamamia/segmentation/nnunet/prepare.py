@@ -18,6 +18,7 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     Frame,
@@ -121,7 +122,8 @@ def _require_inputs(
 ) -> None:
     if len(arrays) != len(plans.channels):
         raise ModelError(
-            f"{plans.dataset} has {len(plans.channels)} channels ({', '.join(plans.channels)}), "
+            f"{plans.dataset} has {count_of(len(plans.channels), 'channel')} "
+            f"({', '.join(plans.channels)}), "
             f"but got {len(arrays)}; choose the phases of its training, one for each channel"
         )
     for name, array in zip(plans.channels, arrays, strict=True):

@@ -17,7 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -358,7 +358,7 @@ class CurvesTab(QWidget):
     def _write_line(self, place: int, line: CurveLine) -> None:
         peak = max((value for value in line.percent[1:] if value == value), default=None)
         top = "" if peak is None else tr(", peak {peak:.0f} %", peak=peak)
-        count = tr(" · {n_voxels} voxel(s)", n_voxels=line.n_voxels) if line.n_voxels else ""
+        count = tr_n(" · {n} voxel", " · {n} voxels", line.n_voxels) if line.n_voxels else ""
         text = f"{line.classes}{top}"
         self._texts[place].setText(text)
         self._texts[place].setToolTip(f"{text}{count}")
