@@ -163,7 +163,7 @@ def exact_once():
 @pytest.mark.real
 def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
-    from napari_mamamia.segmentation.nnunet.compare import agreement
+    from tests.segmentation.nnunet_compare import agreement
 
     model, images = corner
     predicted(images, model, tmp_path / "out", *ONE_PASS, "--backend", "openvino")

@@ -12,8 +12,12 @@ from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
 from napari_mamamia.phantom.perfusion_case import perfusion_phantom
-from napari_mamamia.services.kinetics.map_ranges import map_ranges
-from napari_mamamia.services.kinetics.show_kinetics import begin_map, fill_map, fill_plane
+from napari_mamamia.services.kinetics.show_kinetics import (
+    begin_map,
+    fill_map,
+    fill_plane,
+    map_ranges,
+)
 from napari_mamamia.widgets.kinetics.colours import ramp_of
 
 CLOSE = (MapKind.MAXIMUM_SLOPE, MapKind.ARRIVAL, MapKind.TIME_TO_ENHANCEMENT, MapKind.PE_AT)

@@ -303,7 +303,7 @@ def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
         "hr": int(hormonal),
         "her2": int(her2),
         "has_implant": 0,
-        "view": _find_view(phantom),
+        "view": phantom.case.grid.acquisition_plane,
         "bilateral_mri": int(_is_bilateral(phantom)),
         "site": patient.site,
         "manufacturer": patient.manufacturer,
@@ -319,10 +319,6 @@ def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
         pcr=patient.pcr,
         other=MappingProxyType(other),
     )
-
-
-def _find_view(phantom: Phantom) -> str:
-    return phantom.case.grid.acquisition_plane
 
 
 def _is_bilateral(phantom: Phantom) -> bool:

@@ -60,14 +60,6 @@ def _load_library() -> None:
         load(bytes(path), _LAZY)
 
 
-def _usual_threads() -> int:
-    """Return how many threads resample: every core but one, at least one.
-
-    One core is left for the window.
-    """
-    return max((os.cpu_count() or 1) - 1, 1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Readable:
     """A volume that can be interpolated; values stay between `low` and `high`.
@@ -133,7 +125,7 @@ class Warp:
         """
         itk = require_simpleitk()
         method = itk.ResampleImageFilter()
-        method.SetNumberOfWorkUnits(_usual_threads())
+        method.SetNumberOfWorkUnits(max((os.cpu_count() or 1) - 1, 1))  # one core is left free
         method.SetSize(turned(shape, int))
         method.SetOutputSpacing(turned(spacing_mm, float))
         method.SetOutputOrigin(turned(origin_mm, float))

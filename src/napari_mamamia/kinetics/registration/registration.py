@@ -136,7 +136,8 @@ def register_phases(
     total = _STEPS * (len(case.phases) - 1)
     coarse = coarse_case(case, settings, mask)
     tries: dict[int, list[Try]] = {}
-    for place, index in enumerate(_list_moving_phases(case, settings)):
+    moving = [phase.index for phase in case.phases if phase.index != settings.reference]
+    for place, index in enumerate(moving):
         with part(place * _FITTING, place * _FITTING + _FITTING, total):
             tries[index] = try_phase(case, coarse, index, settings, mask)
     fits = judge(coarse, tries, settings)
@@ -182,7 +183,3 @@ def _list_warnings(case: Case, better: list[int]) -> tuple[str, ...]:
     listed = ", ".join(map(str, better))
     which = f"phase {listed} was" if len(better) == 1 else f"phases {listed} were"
     return (*case.warnings, f"{which} registered: the voxels differ from those of the scanner")
-
-
-def _list_moving_phases(case: Case, settings: RegistrationSettings) -> list[int]:
-    return [phase.index for phase in case.phases if phase.index != settings.reference]

@@ -26,6 +26,8 @@ _STORED_RATIO: Final = 4
 _TEXT_BYTES: Final = 64 * 2**20
 _BLOCK: Final = 2**22
 _ENCRYPTED: Final = 0x1
+# An .npz may hold pickled arrays, and a .py is a program.
+_PICKLES: Final = frozenset((".pkl", ".pickle", ".joblib", ".npz", ".py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ def unpack(path: Path, into: Path) -> Path:
     try:
         with own_folder(target.parent) as folder:
             with _open_archive(path) as archive:
-                names = [name for name, _ in _check_members(archive, path) if not _is_pickle(name)]
+                members = [name for name, _ in _check_members(archive, path)]
+                names = [n for n in members if PurePosixPath(n).suffix.lower() not in _PICKLES]
                 for index, name in enumerate(names):
                     _extract_member(archive, name, folder / name, index, len(names))
             try:
@@ -254,11 +257,6 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
     if member.flag_bits & _ENCRYPTED:
         return "is encrypted"
     return None
-
-
-def _is_pickle(name: str) -> bool:
-    # An .npz may hold pickled arrays, and a .py is a program.
-    return PurePosixPath(name).suffix.lower() in {".pkl", ".pickle", ".joblib", ".npz", ".py"}
 
 
 def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:

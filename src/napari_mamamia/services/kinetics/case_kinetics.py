@@ -88,7 +88,8 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     if planes.size == 0 or (planes[-1] - planes[0]) * step < _BOTH_FROM_MM:
         return None, _NOT_ALONE
     middle = _find_midline(profile, int(planes[0]), int(planes[-1]), step)
-    beyond = _share_beyond(frame.to_display(lesion), middle)
+    turned = frame.to_display(lesion)
+    beyond = np.count_nonzero(turned[:, :, middle:]) / np.count_nonzero(turned)
     if _ON_BOTH_SIDES <= beyond <= 1 - _ON_BOTH_SIDES:
         return None, "the mask lies on both sides of the midline"
     # A mask's own array is read-only; `half` below is a reoriented view of this copy.
@@ -106,10 +107,6 @@ def _find_midline(profile: NDArray[np.float64], first: int, last: int, step_mm: 
     smooth: NDArray[Any] = ndimage.uniform_filter1d(profile, width)
     third = (last - first) // 3
     return first + third + int(np.argmin(smooth[first + third : last - third + 1]))
-
-
-def _share_beyond(lesion: NDArray[np.bool_], middle: int) -> float:
-    return float(np.count_nonzero(lesion[:, :, middle:]) / np.count_nonzero(lesion))
 
 
 _LEAST_SHARE: Final = 0.5

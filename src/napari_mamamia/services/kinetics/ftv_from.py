@@ -272,7 +272,11 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     limits = replace(limits, least_signal=found.least_signal)
     if found.neighbours is None:
         limits = _fit_neighbours(images, found, limits)
-        remark = "; ".join(filter(None, (remark, _describe_fit(found, limits))))
+        fit = (
+            f"the SEG does not state minimum_neighbor_count: {limits.neighbours} of 26 give its "
+            f"own {found.measures[0].voxels} voxels"
+        )
+        remark = f"{remark}; {fit}" if remark else fit
     else:
         limits = replace(limits, neighbours=found.neighbours)
     volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, limits)
@@ -281,7 +285,8 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     for measure in found.measures:
         inside = volume.enhancing
         if measure.kind == "ser":
-            inside = inside & _mask_above(images, measure.above)
+            with np.errstate(invalid="ignore"):
+                inside = inside & (images.ser > np.float32(measure.above))
         count = int(np.count_nonzero(inside))
         rows.append(
             FtvFromRow(
@@ -323,13 +328,6 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
     )
 
 
-def _describe_fit(found: UcsfAnalysis, limits: FtvSettings) -> str:
-    return (
-        f"the SEG does not state minimum_neighbor_count: {limits.neighbours} of 26 give its own "
-        f"{found.measures[0].voxels} voxels"
-    )
-
-
 def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
     """Return the SEG's own phases, by UCSF's rule if that gives the same."""
     pre, early, late = found.phases
@@ -361,11 +359,6 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
     return (
         "" if own == theirs else f"threshold before contrast {theirs:g} as in the SEG, not {own:g}"
     )
-
-
-def _mask_above(images: FtvImages, least: float) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        return images.ser > np.float32(least)
 
 
 def _count_different(

@@ -23,8 +23,8 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
-from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
-from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, MapRange, map_recipe
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     SER_BINS,
@@ -50,8 +50,9 @@ _ABOVE_NOISE: Final = 3.0
 difference: 1 in 700 voxels of pure noise. Our choice; no number depends on it.
 """
 
-
 _CLASSES: Final = (0.0, 3.0)
+_AUTO_PERCENTILES: Final = (1.0, 99.0)
+_MOST_VALUES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,3 +243,65 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
         picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
     return path
+
+
+def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
+    """Return the ranges of a map, the default first; none for a map of classes."""
+    return MAPS[kind].ranges if kind in MAPS else ()
+
+
+def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
+    """Return a map with a fixed range; unchanged for None and for its own range."""
+    if wanted is None or wanted.limits is None:
+        return shown
+    return replace(shown, limits=wanted.limits)
+
+
+def auto_limits(shown: ShownMap) -> tuple[float, float]:
+    """Return the 1st and 99th percentile of a complete map, without NaN.
+
+    Of more than a million values every n-th is used. If the two percentiles are equal, the map's
+    own limits are returned.
+    """
+    report_progress(0, 1, "Range of the map")
+    step = max(1, shown.array.size // _MOST_VALUES)
+    values = shown.array.ravel()[::step]
+    values = values[np.isfinite(values)]
+    report_progress(1, 1)
+    if not values.size:
+        return shown.limits
+    low, high = (float(end) for end in np.percentile(values, _AUTO_PERCENTILES))
+    return (low, high) if low < high else shown.limits
+
+
+def typed_rule(timing: Timing, text: str = "") -> TimingRule:
+    """Return a rule; `text` is the time of the injection in seconds, or two phases such as "2, 4".
+
+    Raises
+    ------
+    CaseError
+        If the text is not valid for the timing.
+    """
+    words = text.replace(",", " ").split()
+    try:
+        if timing is Timing.INJECTION:
+            (seconds,) = (float(word) for word in words)
+            return TimingRule(timing, injection_s=seconds)
+        if timing is Timing.MANUAL:
+            early, late = (int(word) for word in words)
+            return TimingRule(timing, phases=(early, late))
+    except ValueError as error:
+        hint = (
+            "the time of the injection in seconds from phase 0, such as 130"
+            if timing is Timing.INJECTION
+            else "the early and the late phase, such as 2, 4"
+        )
+        raise CaseError(f"expected {hint}, but got {text!r}; enter it and press Enter") from error
+    return TimingRule(timing)
+
+
+def require_rule(case: Case, rule: TimingRule) -> None:
+    """Raise `CaseError` if a rule does not fit a case, such as an injection after its end."""
+    case_rule = rule_of(case, rule)
+    choose_phases(case.times_s, case_rule)
+    choose_curve_phases(case.times_s, case_rule)

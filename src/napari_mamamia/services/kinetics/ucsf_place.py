@@ -80,13 +80,9 @@ def _name_orientation(axes: NDArray[np.float64]) -> str:
     for axis in ras[::-1]:
         main = int(np.abs(axis).argmax())
         letters.append(_LETTERS[main][int(axis[main] < 0)])
-    if len({_find_main_axis(axis) for axis in ras}) != 3:
+    if len(set(np.abs(ras).argmax(axis=1))) != 3:
         raise GridMismatchError(f"expected a SEG along the image's axes, but got {axes}; {_REMEDY}")
     return "".join(letters)
-
-
-def _find_main_axis(axis: NDArray[np.float64]) -> int:
-    return int(np.abs(axis).argmax())
 
 
 def _flip_to_lps(world_mm: NDArray[np.float64]) -> NDArray[np.float64]:

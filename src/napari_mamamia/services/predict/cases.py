@@ -209,7 +209,9 @@ def predict_data_set(
     opened.workspace.note_data_set()
     return PredictSummary(
         tuple(
-            _restore_prediction(row, out) for row in batch.results if row.case_id not in present_ids
+            SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)
+            for row in batch.results
+            if row.case_id not in present_ids
         ),
         tuple(row.case_id for row in batch.results if row.case_id in present_ids),
         batch.failures,
@@ -302,7 +304,3 @@ def _is_unchanged(row: _Row, out: Path) -> bool:
         return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
     except (OSError, FormatError):
         return False
-
-
-def _restore_prediction(row: _Row, out: Path) -> SavedPrediction:
-    return SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)

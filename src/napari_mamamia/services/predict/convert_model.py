@@ -349,11 +349,7 @@ def _finish_folder(staging: Path, out: Path) -> None:
     try:
         place_folder(staging, out)
     except OSError as error:
-        raise _not_written(out, error) from error
-
-
-def _not_written(out: Path, error: OSError) -> SaveError:
-    return SaveError(
-        f"the converted model could not be written to {out}: {error.strerror or error}; choose "
-        "another folder, or make room"
-    )
+        raise SaveError(
+            f"the converted model could not be written to {out}: {error.strerror or error}; choose "
+            "another folder, or make room"
+        ) from error

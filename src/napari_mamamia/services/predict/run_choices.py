@@ -66,9 +66,5 @@ class RunChoices:
         from importlib.util import find_spec
 
         fits = self.fast and self.device in ("auto", "cpu") and find_spec("openvino") is not None
-        return "openvino" if fits and not _has_card(self.device) else "torch"
-
-
-def _has_card(device: str) -> bool:
-    """Return whether "auto" may select a graphics card: its driver provides a device file."""
-    return device == "auto" and any(Path("/dev").glob("nvidia[0-9]*"))
+        has_card = self.device == "auto" and any(Path("/dev").glob("nvidia[0-9]*"))
+        return "openvino" if fits and not has_card else "torch"

@@ -64,7 +64,7 @@ class InputStrip(QWidget):
             return
         self._shown = tuple(channels)
         self._clear_grid()
-        side = _choose_side(len(channels))
+        side = _SIDES[0] if len(channels) < _IN_A_ROW else _SIDES[1]
         for number, channel in enumerate(channels):
             across, down = number % _IN_A_ROW, 2 * (number // _IN_A_ROW)
             picture = self._make_frame(number, channel, side)
@@ -126,10 +126,6 @@ def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
             high=one.high,
         )
     )
-
-
-def _choose_side(channels: int) -> int:
-    return _SIDES[0] if channels < _IN_A_ROW else _SIDES[1]
 
 
 def _make_caption(text: str) -> str:

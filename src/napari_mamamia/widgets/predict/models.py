@@ -81,7 +81,8 @@ class PredictModels(WindowPart):
         ModelError
             If recipe, folds and model do not fit each other, or models cannot be fused.
         """
-        asked = (self._list_members(), self._page.options.choices(), self._page.models.fusing_rule)
+        members = tuple(self._entries.get(name, self.own) for name in self._chosen)
+        asked = (members, self._page.options.choices(), self._page.models.fusing_rule)
         if self._made is None or self._made[0] != asked:
             self._made = (asked, self._make_segmenter(*asked))
         return self._made[1]
@@ -177,9 +178,6 @@ class PredictModels(WindowPart):
         taken = {one.casefold() for one in (*self._entries, self.own.name)}
         tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
         return next(one for one in tries if one.casefold() not in taken)
-
-    def _list_members(self) -> tuple[Member, ...]:
-        return tuple(self._entries.get(name, self.own) for name in self._chosen)
 
     def _make_segmenter(
         self, members: tuple[Member, ...], choices: RunChoices, rule: FusionRule
