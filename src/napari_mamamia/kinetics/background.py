@@ -44,6 +44,15 @@ def background_enhancement(
     used: noise that makes it bright before contrast would make its enhancement too small. Voxels
     with an undefined PE do not count.
 
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    breast
+        bool ``(z, y, x)``, the breast without the lesion.
+    early
+        Index of the early phase.
+
     Source: mean or median PE_early over the gland of the contralateral breast, as in the I-SPY 2
     work on BPE (PMC7289261); the choice of gland by brightness in place of a gland model is ours.
     """
@@ -98,6 +107,13 @@ def bright_from(values: NDArray[np.float32]) -> float:
 
 def central_half(mask: NDArray[np.bool_], slice_axis: int) -> NDArray[np.bool_]:
     """Return `mask` in the central half of the slices that hold it, empty elsewhere.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    slice_axis
+        The array axis across the slices.
 
     Source: the central half of the slices was the best compromise for BPE in I-SPY 2 (PMC7289261).
     """

@@ -125,7 +125,19 @@ def region_contrast_curve(
     times_s: Sequence[float | None],
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the contrast curve of the voxels of `mask`, bool ``(z, y, x)``; nan if it is empty."""
+    """Return the contrast curve of the voxels of `mask`, bool ``(z, y, x)``; nan if it is empty.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    mask
+        bool ``(z, y, x)``.
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    rule
+        The rule for the initial and the delayed phase.
+    """
     box = Box.around(mask)
     inside = mask[box.slices]
     mean = region_curve(signal[:, *box.slices], inside)
@@ -144,6 +156,21 @@ def patch_curve(
     """Return the curve of the voxel `centre` (z, y, x), or of a patch of `size` x `size` around it.
 
     The patch lies within a slice (across `slice_axis`) and is cropped at the edge of the volume.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    centre
+        Voxel (z, y, x).
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    size
+        Side of the patch in voxels, an odd number.
+    slice_axis
+        The array axis across the slices.
+    rule
+        The rule for the initial and the delayed phase.
     """
     half = size // 2
     index = []

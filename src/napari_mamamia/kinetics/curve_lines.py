@@ -66,7 +66,17 @@ class CurvePlot:
 
 
 def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
-    """Return a curve as a line of a plot."""
+    """Return a curve as a line of a plot.
+
+    Parameters
+    ----------
+    name
+        Name of the region.
+    colour
+        Hexadecimal RGB.
+    curve
+        The contrast curve.
+    """
     words = classes_text(curve)
     return CurveLine(name, colour, curve.percent, words, curve.n_voxels, curve.signal)
 

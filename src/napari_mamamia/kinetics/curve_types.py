@@ -53,6 +53,13 @@ def initial_rise(
 
     Slow below 50 %, medium from 50 to 100 %, fast above 100 % (defaults); NaN is undefined.
 
+    Parameters
+    ----------
+    enhancement
+        PE at the initial phase, in percent.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+
     Examples
     --------
     >>> initial_rise(np.array([np.nan, 49.0, 50.0, 100.0, 101.0]))
@@ -72,6 +79,13 @@ def delayed_change(
     """Return the delayed change d = 100 (S_late - S_initial) / S_initial in percent, float32.
 
     NaN where S_initial <= eps or a value is not finite. Source: Partridge et al. 2014, figure 2.
+
+    Parameters
+    ----------
+    initial, late
+        Signals of the initial and the delayed phase, of one shape.
+    eps
+        Values of S_initial up to eps are undefined, in the signal's unit.
     """
     start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)
@@ -90,6 +104,13 @@ def delayed_course(
     Persistent above +10 %, washout below -10 %, plateau between, limits included (defaults); NaN is
     undefined. Voxels without enhancement have a course too: use it where the initial rise is medium
     or fast.
+
+    Parameters
+    ----------
+    change
+        Result of `delayed_change`, in percent.
+    thresholds
+        Thresholds of the classes; None for the defaults.
 
     Examples
     --------

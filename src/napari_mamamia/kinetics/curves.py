@@ -46,6 +46,13 @@ def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[n
     of single voxels, and a few dark noisy voxels cannot inflate it. All values are NaN if the first
     point is not above `eps`.
 
+    Parameters
+    ----------
+    curve
+        Mean signal of each phase, ``(phase,)``.
+    eps
+        Least signal of the first phase, in the signal's unit.
+
     Examples
     --------
     >>> curve_enhancement(np.array([200.0, 500.0, 450.0]))

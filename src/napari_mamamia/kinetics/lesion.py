@@ -151,6 +151,19 @@ def hottest_patch(
 
     `rise` is the initial PE in percent; patches with an undefined PE do not count. Of equally hot
     patches the first in array order is returned. `offset` is added to the centre.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    inside
+        bool ``(z, y, x)``.
+    rise
+        Initial PE in percent, ``(z, y, x)``.
+    slice_axis
+        The array axis across the slices.
+    offset
+        Added to the centre, in voxels (z, y, x).
     """
     size = tuple(1 if axis == slice_axis else _PATCH for axis in range(3))
     usable = inside & np.isfinite(rise)

@@ -25,7 +25,13 @@ _SECONDS_IN_MINUTE: Final = np.float32(60.0)
 
 
 def difference(later: int, earlier: int) -> Formula:
-    """Return S_later - S_earlier, signed, in the signal's unit."""
+    """Return S_later - S_earlier, signed, in the signal's unit.
+
+    Parameters
+    ----------
+    later, earlier
+        Indices of the two phases.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         _copy_values(block[later], out)
@@ -35,7 +41,15 @@ def difference(later: int, earlier: int) -> Formula:
 
 
 def percent(phase: int, eps: float) -> Formula:
-    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps."""
+    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps.
+
+    Parameters
+    ----------
+    phase
+        Index of the post-contrast phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         _copy_values(block[phase], out)
@@ -46,7 +60,15 @@ def percent(phase: int, eps: float) -> Formula:
 
 
 def ratio(early: int, late: int, eps: float) -> Formula:
-    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps."""
+    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps.
+
+    Parameters
+    ----------
+    early, late
+        Indices of the two phases.
+    eps
+        Least signal of phase 0 and least late rise, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         pre = _make_baseline(block, eps)
@@ -76,6 +98,13 @@ def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     """Return PE_max / t_max in % per second; t_max is the first phase of the largest signal.
 
     `times_s` are seconds since the start of phase 0.
+
+    Parameters
+    ----------
+    times_s
+        Seconds of each phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
     """
     per_second = [np.float32(0.0), *(np.float32(1.0 / t) for t in times_s[1:])]
 
@@ -93,6 +122,13 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     """Return (PE_max - PE_last) / (t_max - t_last) in % per minute, 0 or less.
 
     Undefined where the last phase is the largest, since the peak may come later.
+
+    Parameters
+    ----------
+    times_s
+        Seconds of each phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
     """
     last = len(times_s) - 1
     factors = [
@@ -113,7 +149,17 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 
 
 def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) -> Formula:
-    """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0."""
+    """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0.
+
+    Parameters
+    ----------
+    initial, delayed
+        Indices of the two phases.
+    limits
+        Thresholds of the classes.
+    eps
+        Least signal of phase 0, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         rise, start = _make_float(block[initial]), _make_float(block[initial])
@@ -210,6 +256,17 @@ def where_enhancing(
 
     It is undefined where the initial PE is below `floor_percent`, or S - S0 is below `least_rise`
     in the signal's unit. Undefined is NaN, or 0 for classes.
+
+    Parameters
+    ----------
+    formula
+        The formula to limit.
+    initial
+        Index of the initial phase.
+    floor_percent
+        Least initial PE, in percent.
+    least_rise
+        Least S - S0, in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:

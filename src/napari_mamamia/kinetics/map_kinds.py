@@ -247,6 +247,13 @@ MAPS: Final = {
 def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
     """Return how a map is computed, for a whole volume or a part of it; float32, curve types uint8.
 
+    Parameters
+    ----------
+    kind
+        The map.
+    needs
+        The phases, times and clock for the map.
+
     Raises
     ------
     CaseError

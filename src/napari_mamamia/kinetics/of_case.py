@@ -300,7 +300,17 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
 def timing_rule(
     timing: str, injection_s: float | None, phases: tuple[int, int] | None
 ) -> TimingRule:
-    """Return the clock by which phases are chosen; conflicting arguments are refused."""
+    """Return the clock by which phases are chosen; conflicting arguments are refused.
+
+    Parameters
+    ----------
+    timing
+        Value of a `Timing` that counts from a phase.
+    injection_s
+        Time of the injection in s after the start of phase 0, or None.
+    phases
+        The early and the late phase, or None.
+    """
     if timing not in (Timing.UCSF_FTV, Timing.PHASE0_START):
         raise ArgumentError(
             f'expected "{Timing.UCSF_FTV}" or "{Timing.PHASE0_START}" for timing, but got '

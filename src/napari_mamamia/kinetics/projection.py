@@ -21,6 +21,13 @@ _BLOCK_VOXELS: Final = 1 << 20
 def slab_slices(slab_mm: float, spacing_mm: float) -> int:
     """Return the number of slices of a slab: the nearest whole number, at least 1.
 
+    Parameters
+    ----------
+    slab_mm
+        Thickness of the slab, mm.
+    spacing_mm
+        Distance between slices, mm.
+
     Examples
     --------
     >>> slab_slices(20.0, 3.0), slab_slices(0.5, 3.0)
@@ -85,6 +92,15 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
     Windows of 1, 2, 4, ... slices are joined until two of them cover `n_slices`, so that the work
     grows with the logarithm of the thickness.
+
+    Parameters
+    ----------
+    block
+        Array with values of 0 or more.
+    axis
+        The axis of the window.
+    n_slices
+        Length of the window, at least 1.
     """
     length = block.shape[axis]
     padding = [(0, 0)] * block.ndim

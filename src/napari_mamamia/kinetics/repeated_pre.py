@@ -24,6 +24,13 @@ def with_pre(case: Case, how: RepeatedPre) -> Case:
     """Return the case with its pre-contrast scans treated as chosen; unchanged if it has one.
 
     S0 becomes phase 0 of the signals. AVERAGE gives float32.
+
+    Parameters
+    ----------
+    case
+        The case with all phases.
+    how
+        Treatment of repeated pre-contrast scans.
     """
     if case.n_before < 2:
         return case

@@ -125,6 +125,13 @@ def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
 
     An injection or phases chosen by the user take precedence over the pixels, and values of the
     rule over headers.
+
+    Parameters
+    ----------
+    case
+        The case, with headers and pixels.
+    rule
+        The user's rule; None for UCSF_FTV.
     """
     rule = rule or TimingRule()
     rule = replace(
@@ -180,6 +187,15 @@ def temporal_resolution_s(
     """Return the minimum of the header's value and the gaps between phases after contrast, in s.
 
     nan without a gap (one phase after contrast) and without a header value.
+
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    header_s
+        Temporal resolution in the header, s, or None.
+    n_before
+        Number of phases before contrast.
 
     Examples
     --------

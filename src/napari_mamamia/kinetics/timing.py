@@ -145,6 +145,13 @@ def choose_curve_phases(
     phase if it comes after the initial one, at 4.5 minutes or later (`late`; its gap is to 270 s).
     Phases chosen by the user (MANUAL) are used unchanged.
 
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    rule
+        The clock; None for UCSF_FTV.
+
     Raises
     ------
     CaseError

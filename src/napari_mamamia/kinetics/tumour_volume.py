@@ -186,7 +186,17 @@ class FunctionalTumourVolume:
 
 
 def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
-    """Return the bounding box of a mask with a margin in mm on each side, inside the volume."""
+    """Return the bounding box of a mask with a margin in mm on each side, inside the volume.
+
+    Parameters
+    ----------
+    mask
+        ``(z, y, x)``, not 0 inside.
+    grid
+        The grid of the mask.
+    margin_mm
+        Margin on each side, mm.
+    """
     box = Box.around(mask)
     if box.is_empty:
         return box
@@ -256,6 +266,15 @@ def functional_tumour_volume(
     well, and SER >= `ser`. Voxels with an undefined PE or SER do not count. For signals that are
     not integers the threshold is not rounded.
 
+    Parameters
+    ----------
+    images
+        The images of the region, see `prepare_ftv`.
+    voxel_volume_mm3
+        Volume of a voxel, mm3.
+    settings
+        The thresholds; None for UCSF's defaults.
+
     Source: UCSF FTV code (``ftv_map_gen.py``), whose 95th percentile includes the zeros that it
     writes into omitted boxes; here it includes only voxels of the region. Rounding and neighbours
     outside the region: UCSF's own result of ISPY1_1002, reproduced in every voxel.
@@ -290,7 +309,15 @@ def functional_tumour_volume(
 
 
 def background_signal(images: FtvImages, limits: FtvSettings) -> float:
-    """Return the threshold of phase 0 in the signal's unit."""
+    """Return the threshold of phase 0 in the signal's unit.
+
+    Parameters
+    ----------
+    images
+        The images of the region.
+    limits
+        The thresholds.
+    """
     if limits.least_signal is not None:
         return limits.least_signal
     threshold = limits.background * images.bright_signal

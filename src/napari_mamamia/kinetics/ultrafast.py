@@ -111,6 +111,13 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
 
     The baseline starts as phase 0. It is replaced four times by the mean of all phases up to the
     arrival that it gives, so that rising phases do not count.
+
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    signal
+        ``(phase, ...)``, any real type.
     """
     slope = np.full(signal.shape[1:], -np.inf, np.float32)
     phase = np.zeros(signal.shape[1:], np.int16)
@@ -211,6 +218,17 @@ def ultrafast_numbers(
     at_s: float = PE_AT_S,
 ) -> UltrafastNumbers:
     """Return the measures of a region's mean curve, in the signal's unit, one value for each phase.
+
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    curve
+        Mean signal of each phase.
+    vessel_arrival_s
+        Arrival in the vessel, s since the start of phase 0, or None.
+    at_s
+        Time of the PE after arrival, s.
 
     Source: maximum slope of the relative enhancement, Mann 2012 (abstract, ECR); arrival relative
     to the aorta, Onishi 2020 (PMC7254650). The forms (two points; tangent; linear between phases)

@@ -25,6 +25,13 @@ def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[n
 
     Progress counts planes.
 
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    later, earlier
+        Indices of the two phases.
+
     Examples
     --------
     >>> subtraction(np.array([[[[300]]], [[[100]]]], dtype=np.uint16), later=1)
@@ -76,6 +83,15 @@ def signal_enhancement_ratio(
     Above 1 the signal falls after the early phase (washout), near 1 it stays constant (plateau),
     below 1 it continues to rise.
 
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    early, late
+        Indices of the two phases.
+    eps
+        Voxels with S0 <= eps or S_late - S0 <= eps are undefined; in the signal's unit.
+
     Returns
     -------
     numpy.ndarray
@@ -102,6 +118,13 @@ def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.fl
 
     NaN as in `percent_enhancement`, and where any post-contrast phase is NaN.
 
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
     Examples
     --------
     >>> peak_enhancement(np.array([[100], [150], [180], [120]]))
@@ -116,6 +139,15 @@ def wash_in_slope(
     """Return the wash-in slope PE_max / (t_max - t_0), in % per second.
 
     PE_max is the largest PE, t_max the time of its (first) phase, t_0 the start of phase 0.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
 
     Source: OSIPI CAPLEX Q.CD1.011, WIS = (f_max - f_BL) / TTP, with PE as the data. TTP counts from
     the arrival of the bolus, which cannot be measured with few phases. Here it counts from phase 0,
@@ -142,6 +174,15 @@ def wash_out_slope(
 
     It is 0 or negative: how fast the enhancement falls from its peak to the last phase. NaN where
     the last phase is the highest.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
 
     Source: OSIPI CAPLEX Q.CD1.012, WOS, with PE as the data.
 
@@ -172,6 +213,17 @@ def curve_types(
 
     Values: 0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau, 3
     washout (`curve_types.delayed_course`).
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    initial, delayed
+        Indices of the two phases.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
     """
     formula = map_formulas.curve_type(initial, delayed, thresholds or CurveThresholds(), eps)
     return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
@@ -192,6 +244,13 @@ def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
 def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
     """Return how curve types are computed, uint8, for the phases of `choose_curve_phases`.
 
+    Parameters
+    ----------
+    choice
+        The initial and the delayed phase.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+
     Raises
     ------
     CaseError
@@ -209,7 +268,15 @@ def _require_late(choice: PhaseChoice, name: str) -> int:
 
 
 def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0; raise `CaseError` if the map lacks them."""
+    """Return the phases' seconds since phase 0; raise `CaseError` if the map lacks them.
+
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    name
+        Name of the map for messages.
+    """
     times, why = known_times(times_s)
     if times is None or len(times) < 2:
         why = why or "there is no post-contrast phase"

@@ -35,7 +35,15 @@ class ComparedMasks:
 def compare_masks(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_], matrix_mm: NDArray[np.float64]
 ) -> ComparedMasks:
-    """Return both masks with their distances; the arguments are those of `ComparedMasks`."""
+    """Return both masks with their distances; the arguments are those of `ComparedMasks`.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape, cut by `joint_crop`.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
     mm = surface_distances(reference, prediction, matrix_mm)
     voxels = surface_distances(reference, prediction, None, ContourRule.OPEN)
     return ComparedMasks(reference, prediction, matrix_mm, mm, voxels)

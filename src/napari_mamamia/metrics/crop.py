@@ -17,6 +17,11 @@ def joint_crop(
     of the crop therefore touches an edge of the image, and no metric of this package changes by
     cropping. Zero is background. Two empty arrays give empty crops.
 
+    Parameters
+    ----------
+    reference, prediction
+        Masks or label arrays (z, y, x) of one shape; zero is background.
+
     Raises
     ------
     GridMismatchError

@@ -50,6 +50,13 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
     The slice is the acquired slice with the longest diameter, the first of several equal ones.
     Extents are measured as with calipers: between two parallel planes through voxel centres.
 
+    Parameters
+    ----------
+    lesion
+        bool ``(z, y, x)``.
+    grid
+        The grid of the lesion.
+
     Source: longest diameter and its perpendicular in one slice as in the WHO handbook for reporting
     results of cancer treatment (1979).
     """

@@ -288,7 +288,15 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
 
 
 def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return `nearest_distances` in each of several units."""
+    """Return `nearest_distances` in each of several units.
+
+    Parameters
+    ----------
+    points, others
+        Voxel indices (n, 3) along (z, y, x).
+    units
+        The units of distance.
+    """
     metrics = units.metrics
     if not len(others):
         return [np.full(len(points), np.inf) for _ in metrics]

@@ -13,6 +13,11 @@ def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     (z, y, x) of one shape; other shapes raise `GridMismatchError`. Source: L. R. Dice, Ecology 26
     (1945) 297.
 
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
+
     Examples
     --------
     >>> a = np.array([[[True, True, False]]])
@@ -27,6 +32,11 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
 
     Arguments and errors are those of `dice`. Source: P. Jaccard, New Phytologist 11 (1912) 37.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
     """
     return dice_and_iou(*joint_crop(reference, prediction))[1]
 
@@ -34,7 +44,13 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 def dice_and_iou(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return `dice` and `iou` of two masks of one shape, from one count of all voxels."""
+    """Return `dice` and `iou` of two masks of one shape, from one count of all voxels.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
+    """
     shared, together = _count_voxels(reference, prediction)
     if not together:
         return float("nan"), float("nan")

@@ -323,10 +323,26 @@ def pair_values(pair: ComparedMasks) -> dict[str, float]:
 
 
 def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the reference alone by name."""
+    """Return every metric of the reference alone by name.
+
+    Parameters
+    ----------
+    mask
+        bool (z, y, x), or a crop that holds its foreground.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
     return {s.name: s.of_reference(mask, matrix_mm) for s in METRICS if s.of_reference}
 
 
 def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the prediction alone by name."""
+    """Return every metric of the prediction alone by name.
+
+    Parameters
+    ----------
+    mask
+        bool (z, y, x), or a crop that holds its foreground.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
     return {s.name: s.of_prediction(mask, matrix_mm) for s in METRICS if s.of_prediction}

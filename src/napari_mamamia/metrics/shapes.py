@@ -27,6 +27,11 @@ class ValuesInside:
 def length_mm(start: ArrayLike, end: ArrayLike) -> float:
     """Return the distance between two points in mm.
 
+    Parameters
+    ----------
+    start, end
+        Points in RAS mm.
+
     Examples
     --------
     >>> length_mm((0, 0, 0), (3, 4, 12))
@@ -37,6 +42,13 @@ def length_mm(start: ArrayLike, end: ArrayLike) -> float:
 
 def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
     """Return the angle at `apex` in degrees, 0 to 180; nan if an arm has length 0.
+
+    Parameters
+    ----------
+    end, other
+        Ends of the two arms, RAS mm.
+    apex
+        The common start of the arms, RAS mm.
 
     Notes
     -----

@@ -71,6 +71,13 @@ def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
     """Return the contour voxels of a mask or label array (z, y, x) as a bool array.
 
     Zero is background. Where two labels touch, both sides are contour.
+
+    Parameters
+    ----------
+    values
+        bool mask or integer labels (z, y, x).
+    rule
+        The rule for the edge of the image.
     """
     padded = np.zeros(tuple(n + 2 for n in values.shape), dtype=values.dtype)
     inner = (slice(1, -1),) * 3
@@ -128,6 +135,13 @@ def contour_pair(
 
     Both have one shape (z, y, x). Where foreground touches an edge of the block, that edge is an
     edge of the image (`joint_crop` cuts such a block).
+
+    Parameters
+    ----------
+    reference, prediction
+        bool masks or integer labels (z, y, x).
+    rule
+        The rule for the edge of the image.
     """
     # With a margin of one voxel a mask touches an edge of its block only where the image ends.
     own_r, own_p = (Box.around(a).grown((1, 1, 1), a.shape) for a in (reference, prediction))
@@ -148,6 +162,13 @@ def distances_between(
     """Return the distances between two contours in each of several units.
 
     Each entry of `matrices_mm` is a `matrix_mm` of `surface_distances`; None stands for voxels.
+
+    Parameters
+    ----------
+    contours
+        The contours of two masks.
+    matrices_mm
+        One `Grid.matrix_mm` for each unit; None for voxels.
     """
     units = Units.of(matrices_mm)
     there = _measure_distances(
@@ -202,6 +223,13 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
     This is the normalised surface distance (surface Dice), by number of voxels and not by area.
     `tolerance` is in the unit of `distances`. nan unless both masks have a contour. Source: S.
     Nikolov et al., J Med Internet Res 23 (2021) e26151, for the form by area.
+
+    Parameters
+    ----------
+    distances
+        The distances of two contours, in mm or voxels.
+    tolerance
+        Largest accepted distance, in the unit of `distances`.
 
     Raises
     ------

@@ -153,7 +153,15 @@ class Warp:
 def image_of(
     volume: NDArray[Any], spacing_mm: Sequence[float], origin_mm: Sequence[float] = (0, 0, 0)
 ) -> Any:
-    """Return a volume ``(z, y, x)`` as a SimpleITK image; its voxels are copied."""
+    """Return a volume ``(z, y, x)`` as a SimpleITK image; its voxels are copied.
+
+    Parameters
+    ----------
+    volume
+        ``(z, y, x)``, any real type.
+    spacing_mm, origin_mm
+        Along (z, y, x), mm.
+    """
     image = require_simpleitk().GetImageFromArray(np.ascontiguousarray(volume))
     image.SetSpacing(turned(spacing_mm, float))
     image.SetOrigin(turned(origin_mm, float))
@@ -169,6 +177,15 @@ def readable(
     """Return a volume ``(z, y, x)`` prepared for interpolation.
 
     Coefficients are float32 and computed once, so that slabs can be resampled one after the other.
+
+    Parameters
+    ----------
+    volume
+        ``(z, y, x)``, any real type.
+    spacing_mm, origin_mm
+        Along (z, y, x), mm.
+    interpolation
+        Linear, or cubic B-spline.
 
     Source: Unser 1999 (IEEE Signal Process. Mag. 16:22), as in Insight Toolkit.
     """

@@ -53,6 +53,15 @@ def fit_of(
     """Return the fit of a phase: residual over `quiet`, mutual information over `body`.
 
     In regions of more than 250,000 voxels, only every n-th voxel is used.
+
+    Parameters
+    ----------
+    phase, reference
+        Two phases ``(z, y, x)``.
+    quiet
+        Voxels without enhancement, for the residual.
+    body
+        Voxels of the body, for the mutual information.
     """
     level = float(np.median(reference[body]))
     return Fit(
@@ -74,6 +83,13 @@ def residual_percent(
 
     The factors a and b are fitted by Huber's robust regression (threshold 1.345 robust standard
     deviations) in 12 rounds of weighted least squares.
+
+    Parameters
+    ----------
+    phase, reference
+        Values of the same voxels in both phases, ``(n,)``.
+    level
+        The signal that counts as 100 %.
 
     Examples
     --------
@@ -105,6 +121,11 @@ def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]
 
     The entropies are those of a histogram of 64 x 64 bins between the 0.5th and the 99.5th
     percentile.
+
+    Parameters
+    ----------
+    a, b
+        Values of the same voxels in both images, ``(n,)``.
 
     Source: Studholme 1999 (Pattern Recognition 32:71), equation 7.
     """
@@ -162,7 +183,15 @@ def _compute_determinant(
 
 
 def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displacement:
-    """Return the lengths of ``(3, z, y, x)`` displacements in a region; 0 if it is empty."""
+    """Return the lengths of ``(3, z, y, x)`` displacements in a region; 0 if it is empty.
+
+    Parameters
+    ----------
+    displacement
+        mm, ``(3, z, y, x)``.
+    region
+        bool ``(z, y, x)``.
+    """
     lengths = np.linalg.norm(displacement[:, region], axis=0)
     if not lengths.size:
         return Displacement()
@@ -175,6 +204,11 @@ def verdict_of(before: Fit, after: Fit) -> Verdict:
 
     Better: the residual falls by 5 % of itself or more, without loss of mutual information. Worse:
     the residual rises by more than 2 %, or more than 0.1 % of the mutual information is lost.
+
+    Parameters
+    ----------
+    before, after
+        Fits of a phase before and after registration.
     """
     # Not `>=`: undefined information counts as not lost.
     is_lossless = not after.nmi < _LEAST_INFORMATION * before.nmi

@@ -37,6 +37,19 @@ def resample(
 
     `out` is ``(z, y, x)`` of the case's type. Integers are rounded; no value is below the minimum
     or above the maximum of the phase.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    index
+        Index of the phase.
+    warp
+        The transform to apply.
+    interpolation
+        Linear, or cubic B-spline.
+    out
+        The result, ``(z, y, x)`` of the case's type.
     """
     spacing, volume = case.grid.spacing_mm, case.signal[index]
     text = f"Phase {index}: resampling"

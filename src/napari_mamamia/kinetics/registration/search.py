@@ -54,6 +54,17 @@ def find_rigid(
     The search starts at the identity. Each level uses gradient descent with regular steps: the
     first step moves by at most 0.4 voxels, and each change of the gradient's direction shortens it.
 
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    centre_mm
+        Centre of rotation along (z, y, x), mm.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
+
     Source: Mattes 2003 (IEEE Trans. Med. Imaging 22:120), as in Insight Toolkit.
     """
     itk = require_simpleitk()
@@ -84,6 +95,17 @@ def find_bspline(
     Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
     levels; gradient descent with regular steps, whose root mean square over the control points
     starts at 0.2 voxels.
+
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    rigid
+        The rigid warp on which the B-spline is added.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
 
     Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and no
     smoothness penalty, since the mesh is coarse.

@@ -42,7 +42,21 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return the warps of one phase, the finest last, without any that folds."""
+    """Return the warps of one phase, the finest last, without any that folds.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    coarse
+        The case on coarse voxels.
+    index
+        Index of the phase.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+    """
     begun = time.monotonic()
     levels = levels_of(coarse, settings.reference, index)
     text = f"Phase {index}"

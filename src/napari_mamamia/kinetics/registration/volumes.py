@@ -61,6 +61,15 @@ def require_registrable(
 ) -> None:
     """Raise unless the phases of a case can be registered.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+
     Raises
     ------
     CaseError
@@ -103,6 +112,15 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
     The body is separated from air by Otsu's threshold on the square root of the smoothed reference
     phase: its largest component, with holes filled slice by slice. If that is less than 2 % of the
     volume, the whole volume counts.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
     """
     spacing, shape = case.grid.spacing_mm, case.grid.shape
     factors = _choose_factors(settings.finest_mm, spacing, shape)
@@ -126,6 +144,13 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
     A level keeps at least 8 voxels along each axis. The sampled region is the body with 5 mm around
     it without the tumour and its margin, where contrast that comes and goes would be taken for
     motion.
+
+    Parameters
+    ----------
+    coarse
+        The case on coarse voxels.
+    reference, moving
+        Indices of the two phases.
     """
     around = _grow_region(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
     if not around.any():
@@ -175,6 +200,13 @@ def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArra
 
     Resampling smooths noise, which would look like a better fit. After this Gaussian on both sides
     of a comparison, that effect is small.
+
+    Parameters
+    ----------
+    volume
+        float32 ``(z, y, x)``.
+    spacing_mm
+        Along (z, y, x), mm.
     """
     sigma = [_SMOOTH_MM / mm for mm in spacing_mm]
     smooth_volume: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
