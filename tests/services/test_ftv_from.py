@@ -71,7 +71,7 @@ def test_an_omitted_box_is_left_out(small_data_set, tmp_path):
     assert done.exit_code == 0, done.output
     row = rows_of(tmp_path / "o" / "ftv_from.csv")[0]
     assert 0 < int(row["ours_voxels"]) < int(row["theirs_voxels"]) == whole
-    assert "nothing proves it is this exam" in row["remark"]
+    assert "nothing proves that it is from this exam" in row["remark"]
 
 
 @pytest.mark.parametrize("neighbours", [9, 4])

@@ -176,14 +176,14 @@ def predict(
         keep_probability=probability,
     )
     if isinstance(case, Case):
-        _refuse_arguments("of a data set", "a case", out=out, case_ids=case_ids, workers=workers)
+        _refuse_arguments("to a data set", "a case", out=out, case_ids=case_ids, workers=workers)
         return _predict_case(case, model, choices, _make_prompt(case, click, box), progress)
     if not isinstance(case, DataSet):
         raise ArgumentError(
             f"expected a case or a data set, but got {type(case).__name__}; pass  data_set  or  "
             'data_set["ID"]'
         )
-    _refuse_arguments("of one case", "a data set", click=click, box=box)
+    _refuse_arguments("to one case", "a data set", click=click, box=box)
     if out is None:
         raise ArgumentError(
             f"expected a folder for the masks of {len(case)} cases, but got none; pass out=FOLDER"

@@ -225,9 +225,9 @@ class FusedSegmenter:
             elif moments is not None:
                 with part(steps[1], steps[1], 1000):
                     moments.add(one.probability)
-            # The moments have it by now: only one map is held at a time.
+            # The moments include it now: only one map is in memory at a time.
             predictions.append(replace(one, probability=None, variance=None))
-        # Raises where the last model went over the limit.
+        # Raises if the last model exceeded the limit.
         self._seconds_left(started)
         begun = time.perf_counter()
         maps = None
@@ -236,7 +236,7 @@ class FusedSegmenter:
                 maps = moments.result(_THRESHOLD)
         with part(_AVERAGED, _FUSED, 1000):
             mask, probability, parameters = self._fuse_masks(predictions, maps)
-        report_progress(_FUSED, 1000, "Looking for regions")
+        report_progress(_FUSED, 1000, "Searching for regions")
         candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
@@ -257,7 +257,7 @@ class FusedSegmenter:
         )
 
     def close(self) -> None:
-        """Let go of every model."""
+        """Release every model."""
         for member in self.members:
             if isinstance(member, _Closable):
                 member.close()
@@ -270,14 +270,13 @@ class FusedSegmenter:
         left = started + self.limit_s - time.monotonic()
         if left <= 0:
             raise OverLimitError(
-                f"{self._join_names(', ')} should be done within {duration_text(self.limit_s)} in "
-                "all, "
-                "but took longer: allow more time, or choose fewer models"
+                f"{self._join_names(', ')} should finish within {duration_text(self.limit_s)} in "
+                "all, but took longer; allow more time, or choose fewer models"
             )
         return left
 
     def _with_time_left(self, number: int, started: float) -> Segmenter:
-        """Return a model with what is left of the limit."""
+        """Return a model with the remaining time as its limit."""
         member, left = self.members[number], self._seconds_left(started)
         if left is None or not isinstance(member, PlannedSegmenter):
             return member
@@ -288,7 +287,7 @@ class FusedSegmenter:
     def _require_probability(self, found: Prediction, member: Segmenter) -> None:
         if self.rule is FusionRule.MEAN and found.probability is None:
             raise ModelError(
-                f"the mean needs every model's probability, but {member.name} gives none: fuse by "
+                f"the mean needs every model's probability, but {member.name} gives none; fuse by "
                 "majority or staple"
             )
 
@@ -297,7 +296,7 @@ class FusedSegmenter:
     def _fuse_masks(
         self, found: Sequence[Prediction], maps: Fused | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]:
-        """Return mask, probability, and what the rule has to say."""
+        """Return mask, probability, and the parameters of the rule."""
         if self.rule is FusionRule.MEAN and maps is not None:
             return maps.above, maps.mean, (("threshold", _THRESHOLD),)
         masks = [one.mask.array for one in found]
@@ -344,7 +343,7 @@ class FusedSegmenter:
         for member, one in zip(self.members, found, strict=True):
             yield from (f"{member.name}: {note}" for note in one.notes)
         if not mask.any():
-            yield f"the {self.rule.said} of {len(found)} models marks nothing"
+            yield f"the {self.rule.said} of {len(found)} models is empty"
             return
         for member, one in zip(self.members, found, strict=True):
             agreement = dice(one.mask.array, mask)
