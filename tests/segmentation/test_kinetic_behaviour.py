@@ -446,7 +446,7 @@ def test_a_volume_without_air_is_searched_as_a_whole_and_says_so():
     signal[:, ~body()] += 100
     prediction = predict(case_of(signal))
     assert dice(prediction.mask.array, truth) > 0.7
-    assert any("no air was found" in note for note in prediction.notes)
+    assert any("no air was detected" in note for note in prediction.notes)
 
 
 # --- orientation

@@ -247,7 +247,7 @@ def test_torchscript_with_foreign_classes_or_of_an_old_form_is_not_opened(tmp_pa
     with zipfile.ZipFile(made_up, "a") as archive:
         top = archive.namelist()[0].partition("/")[0]
         archive.writestr(f"{top}/Model.json", "{}")
-    with pytest.raises(ModelError, match=r"the form of torch before 1\.1"):
+    with pytest.raises(ModelError, match=r"the format of torch before 1\.1"):
         network_script.read_script(made_up)
 
 
@@ -288,9 +288,9 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
 
 @pytest.mark.parametrize(
     ("location", "reason"),
-    [("../weights.data", "leaves its folder"), ("/etc/passwd", "leaves its folder"),
-     ("C:\\weights", "leaves its folder"), ("absent.data", "is not there: copy it too"),
-     ("link.data", "is a link that leaves the folder")],
+    [("../weights.data", "leads out of its folder"), ("/etc/passwd", "leads out of its folder"),
+     ("C:\\weights", "leads out of its folder"), ("absent.data", "is not there; copy it too"),
+     ("link.data", "is a link that leads out of the folder")],
 )  # fmt: skip
 def test_weights_of_onnx_that_do_not_lie_beside_it_are_refused(location, reason, graph, tmp_path):
     outside = tmp_path / "weights.data"
@@ -361,7 +361,10 @@ def test_two_networks_beside_one_recipe_are_not_guessed_between(graph, tmp_path)
     folder = placed(graph, tmp_path / "m")
     (folder / "other.onnx").write_bytes(graph.read_bytes())
     assert "found 2: net.onnx, other.onnx" in recognise_model(folder).missing[0]
-    assert "not clear whose it is" in recognise_model(folder / "net.onnx").missing[0]
+    assert (
+        "not clear which one the recipe describes"
+        in recognise_model(folder / "net.onnx").missing[0]
+    )
 
 
 def test_an_ir_without_its_weights_is_refused(graph, tmp_path):

@@ -219,9 +219,7 @@ def test_staple_is_simpleitks_and_its_performance_is_kept_by_model():
 def test_a_model_that_marks_something_else_than_the_fused_mask_is_named():
     here, there = row(1, 1, 1, 0), row(0, 0, 0, 1)
     found = fused("majority", *(Fake(n, marked=here) for n in "ab"), Fake("c", marked=there))
-    assert found.notes == (
-        "c marks something else than the fused mask (Dice 0.00): look at each model alone",
-    )
+    assert found.notes == ("c disagrees with the fused mask (Dice 0.00); look at each model alone",)
 
 
 def test_staple_of_models_that_marked_nothing_says_so_and_has_no_performance():
@@ -373,9 +371,7 @@ def test_models_that_may_give_something_up_share_what_is_left():
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(("limit_s", "given"), [(15.0, [15.0, 5.0]), (25.0, [25.0, 15.0, 5.0])])
 def test_a_case_whose_models_took_too_long_fails_with_all_their_names(limit_s, given):
-    with pytest.raises(
-        OverLimitError, match=rf"a, b, c should finish within {limit_s:g} s in all"
-    ):
+    with pytest.raises(OverLimitError, match=rf"a, b, c should finish within {limit_s:g} s in all"):
         fused("majority", noting("a"), noting("b"), noting("c"), limit_s=limit_s)
     assert given == LIMITS
 

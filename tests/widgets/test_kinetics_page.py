@@ -188,7 +188,7 @@ def test_ftv_is_counted_in_the_box_that_was_drawn_less_what_is_omitted(qtbot, ki
     kinetics.kinetics.ftv_box.set_mode("")
     kinetics.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (6, 20, 13))))  # half of the blob
     qtbot.waitUntil(lambda: "0.22 cc" in value.text())
-    assert "box that you drew" in find(kinetics, "kinetics_ftv_region").text()
+    assert "drawn box" in find(kinetics, "kinetics_ftv_region").text()
     find(kinetics, "kinetics_ftv_omit").click()
     kinetics.kinetics.ftv_box.set_mode("")
     # one plane of 4 x 3 voxels is left; their neighbours in the omitted planes count: 12 voxels

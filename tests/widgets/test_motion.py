@@ -88,7 +88,7 @@ def test_the_table_shows_each_phase_before_and_after(qtbot, motion):
     text = find(motion, "motion_table").text()
     assert "9.0&nbsp;→&nbsp;3.0" in text
     assert "2.5" in text
-    for word in ("✓&nbsp;better", "✗&nbsp;worse", "=&nbsp;unchanged", "reference, not touched"):
+    for word in ("✓&nbsp;better", "✗&nbsp;worse", "=&nbsp;unchanged", "reference, unchanged"):
         assert word in text
     assert "+50 %" in find(motion, "motion_volume").text()
     assert find(motion, "motion_volume").property("level") == "warning"

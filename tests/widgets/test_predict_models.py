@@ -229,7 +229,7 @@ def test_start_runs_the_chosen_model_with_its_options(qtbot, page, world, models
 def test_predict_all_takes_the_cases_without_a_prediction(qtbot, page, models):
     choose(page, 1)
     page.all.click()
-    qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
+    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
     assert ("baseline", "baseline", ("A_1", "A_2", "B_1")) in models["asked"]
     assert page.start.isVisible()
 
@@ -259,7 +259,7 @@ def test_what_was_predicted_before_a_stop_stands_in_the_list_and_the_rest_comes_
     rows = page.window().session.rows
     qtbot.waitUntil(lambda: bool(rows["A_1"].predictions))
     page.all.click()
-    qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
+    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
 
 
 def test_closing_ends_the_process_of_the_models(page, models):
@@ -368,7 +368,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
     ask._services = ask._services.replacing(predict_case=predict)
     several.start.click()
     qtbot.waitUntil(lambda: several.uncertainty.isVisible())
-    assert several.uncertainty.title.text() == "1 doubtful place(s)"
+    assert several.uncertainty.title.text() == "Uncertain regions: 1"
     several.uncertainty.kinds.setCurrentIndex(
         several.uncertainty.kinds.findData(UncertaintyKind.VARIANCE)
     )

@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
@@ -190,10 +190,10 @@ class RecipeDialog(QDialog):
         if recipe.channels and len(recipe.channels) != lines:
             texts = ", ".join(recipe.channels)
             unfit.append(
-                tr(
-                    "makes {n_channels} channels ({texts}), but the model has {lines}: check the "
-                    "channels below",
-                    n_channels=len(recipe.channels),
+                tr_n(
+                    "makes {n} channel ({texts}), but the model has {lines}: check them below",
+                    "makes {n} channels ({texts}), but the model has {lines}: check them below",
+                    len(recipe.channels),
                     texts=texts,
                     lines=lines,
                 )
