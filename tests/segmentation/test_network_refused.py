@@ -377,8 +377,8 @@ def test_an_ir_without_its_weights_is_refused(graph, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"channels": ["one"]}, "describes 1 channel(s), but the network has 2"),
-        ({"labels": {"tumour": 1}}, "describes 2 output(s), but the network has 3"),
+        ({"channels": ["one"]}, "describes 1 channel, but the network has 2"),
+        ({"labels": {"tumour": 1}}, "describes 2 outputs, but the network has 3"),
         ({"patch": [16, 8, 8]}, "takes 8 x 8 x 8 (fixed when it was exported)"),
         ({"architecture": {"network_class_name": "a", "arch_kwargs": {},
                            "_kw_requires_import": []}}, "holds the network itself"),

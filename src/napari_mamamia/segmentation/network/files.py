@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.segmentation.model.kinds import ModelKind, network_names
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
@@ -192,11 +193,12 @@ def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path)
             f"{shape_text(taken)}; export it for a batch of one"
         )
     for what, shape, count in (
-        ("channels", taken, len(spec.channels)),
-        ("outputs", given, spec.heads),
+        ("channel", taken, len(spec.channels)),
+        ("output", given, spec.heads),
     ):
         if len(shape) > 1 and shape[1] not in (None, count):
             raise ModelError(
-                f"the recipe of {path} describes {count} {what}, but the network has {shape[1]}; "
+                f"the recipe of {path} describes {count_of(count, what)}, but the network has "
+                f"{shape[1]}; "
                 'correct channels, labels or output in its section "network"'
             )
