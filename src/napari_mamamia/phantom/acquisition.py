@@ -35,6 +35,13 @@ def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
     Without `field_centre_mm`, the field of view ends anterior of the nipples. It is centred on both
     breasts, or on the breast with the primary tumour if it is narrower than 230 mm from left to
     right.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
     """
     matrix = np.zeros((3, 3))
     extent_mm = [0.0, 0.0, 0.0]
@@ -75,6 +82,17 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
     It varies smoothly by `bias_percent` and falls towards posterior, to one half at 95 mm behind
     the front of the chest at the usual 12 %. Our choice, after the appearance of breast coil
     images.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    uneven
+        Random part of the coil's sensitivity.
+    points
+        The sampled points.
     """
     if spec.bias_percent == 0:
         return np.ones((1, 1, 1), np.float32)
@@ -147,6 +165,13 @@ def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
     """Return the fat suppression of `spec`.
 
     It fails at the outer lower side of one or both breasts.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
     """
     rng = stream(spec.seed, Part.FAT_SUPPRESSION)
     centres = []

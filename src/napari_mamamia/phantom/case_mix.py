@@ -209,6 +209,15 @@ def plan_case(index: int, seed: int, attempt: int = 0) -> PlannedCase:
 
     The first twelve are the templates unchanged; later ones repeat them with other sizes, noise and
     ages. `attempt` selects another patient if the tumours of the first one did not fit.
+
+    Parameters
+    ----------
+    index
+        Number of the case or item, from 0.
+    seed
+        Random seed, 0 or more.
+    attempt
+        Number of the attempt; each one selects another patient.
     """
     planned = _MIX[index % len(_MIX)]
     rng = stream(seed, Part.CASE, index)

@@ -91,6 +91,15 @@ def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
 
     `attempt` selects another patient if the tumour of the first one does not fit or lies out of
     view.
+
+    Parameters
+    ----------
+    index
+        Number of the case or item, from 0.
+    seed
+        Random seed, 0 or more.
+    attempt
+        Number of the attempt; each one selects another patient.
     """
     rng = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
     name = f"ONE_BREAST_{index + 1:03d}"

@@ -98,6 +98,15 @@ def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
 def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -> Curve:
     """Return the spoiled gradient-echo signal (full magnetisation 1) at `contrast_mm`.
 
+    Parameters
+    ----------
+    contrast_mm
+        Concentration of contrast agent, mM.
+    tissue
+        The tissue.
+    field_strength_t
+        Field strength, T.
+
     Source: Ernst formula, sin(a) (1 - E) / (1 - cos(a) E) with E = exp(-TR/T1) and
     1/T1 = 1/T10 + r1 C.
     """
@@ -114,6 +123,15 @@ def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Cu
 
     By default the fixed kinetics of the tissue are used; blood follows the arterial input; air has
     no signal.
+
+    Parameters
+    ----------
+    tissue
+        The tissue.
+    scan
+        Times of the phases and field strength.
+    kinetics
+        Parameters of the tissue, or None.
     """
     if tissue in (Tissue.VESSEL, Tissue.HEART_BLOOD):
         plasma, _ = _compute_uptake(scan, 0.0)
@@ -164,7 +182,19 @@ def fit_kinetics(
 def fit_height(
     tissue: Tissue, scan: Scan, early_percent: float, kep_per_min: float
 ) -> tuple[Kinetics, Curve]:
-    """Return kinetics with this `kep_per_min` that enhance by `early_percent`, and their curve."""
+    """Return kinetics with this `kep_per_min` that enhance by `early_percent`, and their curve.
+
+    Parameters
+    ----------
+    tissue
+        The tissue.
+    scan
+        Times of the phases and field strength.
+    early_percent
+        PE at the early phase, in percent.
+    kep_per_min
+        kep, 1/min.
+    """
     _, taken = _compute_uptake(scan, kep_per_min)
     early = early_phase(scan.times_s)
     low, high = 0.0, 20.0

@@ -96,7 +96,19 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
 
 
 def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> Phantom:
-    """Return a finished scene as a phantom; its arrays of the truth become read-only."""
+    """Return a finished scene as a phantom; its arrays of the truth become read-only.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    grid
+        The grid of the case.
+    curves
+        Mean signal of each tissue and tumour.
+    scene
+        The arrays of the phantom.
+    """
     for array in (scene.tissue, scene.lesions, scene.breast):
         array.setflags(write=False)
     return Phantom(

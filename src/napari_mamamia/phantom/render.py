@@ -121,6 +121,17 @@ def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Po
     """Return the block at `points`, each phase at the patient's position at that time.
 
     Labels and truth belong to phase 1, in which the patient has not moved.
+
+    Parameters
+    ----------
+    anatomy
+        The sampled anatomy.
+    curves
+        Mean signal of each tissue and tumour.
+    spec
+        The parameters of the phantom.
+    points
+        The sampled points.
     """
     voxel_mm = float(np.prod(spec.spacing_mm) ** (1 / 3))
     signal = np.empty((spec.n_phases, *points.shape), np.float32)

@@ -33,6 +33,15 @@ def surround(
     These are fibroglandular tissue and suppressed fat, more than 2 and at most 12 mm from the
     tumour's voxels. Unsuppressed fat is excluded: it is as bright as an enhanced tumour. If there
     are fewer than 40 such voxels, all such tissue in the image counts.
+
+    Parameters
+    ----------
+    tumour
+        bool ``(z, y, x)``.
+    tissue
+        Label map of tissues ``(z, y, x)``.
+    spec
+        The parameters of the phantom.
     """
     kinds = [Tissue.FIBROGLANDULAR] + ([Tissue.FAT] if spec.fat_suppressed else [])
     normal = np.isin(tissue, kinds) & ~tumour
@@ -57,6 +66,17 @@ def noise_sigma(
     included; `surround` defines the surroundings; sigma is the standard deviation of the Gaussian
     noise in each of the two channels from which the magnitude is formed. Without a tumour, the CNR
     is the signal-to-noise ratio of unenhanced fibroglandular tissue.
+
+    Parameters
+    ----------
+    phase_1
+        Phase 1 without noise, ``(z, y, x)``.
+    tumour
+        bool ``(z, y, x)``.
+    tissue
+        Label map of tissues ``(z, y, x)``.
+    spec
+        The parameters of the phantom.
 
     Raises
     ------
@@ -105,7 +125,19 @@ def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
-    """Fill the arrays without noise, rounded to the file's type, and compute the noise."""
+    """Fill the arrays without noise, rounded to the file's type, and compute the noise.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    anatomy
+        The sampled anatomy.
+    curves
+        Mean signal of each tissue and tumour.
+    grid
+        The grid of the case.
+    """
     scene = Scene(
         np.empty((spec.n_phases, *spec.shape), np.int16),
         np.empty(spec.shape, np.uint8),
@@ -133,6 +165,13 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> None:
     """Replace the signal by its noisy magnitude.
 
     Each channel of each phase has its own random stream.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    scene
+        The arrays of the phantom.
     """
     channels = [
         (stream(spec.seed, Part.NOISE, 2 * phase), stream(spec.seed, Part.NOISE, 2 * phase + 1))

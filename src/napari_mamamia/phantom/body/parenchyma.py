@@ -105,6 +105,13 @@ def grow_parenchyma(spec: PhantomSpec, body: Body) -> Parenchyma:
     """Return the fibroglandular tissue for the density of `spec`.
 
     The threshold is computed on a separate lattice, so that it does not depend on the grid.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
     """
     fields = [
         make_field(stream(spec.seed, Part.PARENCHYMA, index), step)

@@ -83,7 +83,17 @@ class _Taps:
 def make_field(
     generator: np.random.Generator, step_mm: float, bounds: Bounds = BODY_BOUNDS_MM
 ) -> Field:
-    """Return a random field over `bounds` with structures about ``2 * step_mm`` wide."""
+    """Return a random field over `bounds` with structures about ``2 * step_mm`` wide.
+
+    Parameters
+    ----------
+    generator
+        The random generator.
+    step_mm
+        Spacing of the lattice, mm.
+    bounds
+        Bounds of the field in RAS mm.
+    """
     shape = [int(np.ceil((high - low) / step_mm)) + 4 for low, high in bounds]
     noise = generator.standard_normal(shape, dtype=np.float32)
     x, y, z = (low - 1.5 * step_mm for low, _ in bounds)

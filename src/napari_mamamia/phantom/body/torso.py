@@ -53,7 +53,17 @@ _ORGANS: Final = (
 
 
 def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
-    """Paint chest wall and organs over the fat of the body."""
+    """Paint chest wall and organs over the fat of the body.
+
+    Parameters
+    ----------
+    canvas
+        The block to paint on.
+    body
+        The patient's outline.
+    depths
+        Distances to skin, ribs and chest muscle.
+    """
     front = body.chest.front_mm
     window = canvas.points.window((_ENDLESS, (-1e4, front + 40), _ENDLESS))
     if window is None:

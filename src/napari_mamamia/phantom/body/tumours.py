@@ -111,6 +111,15 @@ class Tumour:
 def grow_tumours(spec: PhantomSpec, body: Body, parenchyma: Parenchyma) -> tuple[Tumour, ...]:
     """Return the tumours of `spec`, each inside its breast and apart from the others.
 
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    parenchyma
+        The fibroglandular tissue.
+
     Raises
     ------
     CaseError

@@ -57,7 +57,15 @@ class Tube:
 
 
 def lay_vessels(spec: PhantomSpec, body: Body) -> tuple[Tube, ...]:
-    """Return the vessels of the breasts and the two internal mammary vessels."""
+    """Return the vessels of the breasts and the two internal mammary vessels.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    """
     tubes = [_lay_mammary_vessel(body, sign) for sign in (-1.0, 1.0)]
     for index, breast in enumerate(body.breasts):
         rng = stream(spec.seed, Part.VESSELS, index)
@@ -141,7 +149,15 @@ class Node:
 
 
 def lay_nodes(spec: PhantomSpec, body: Body) -> tuple[Node, ...]:
-    """Return the lymph nodes of both axillae, each between ribs and skin."""
+    """Return the lymph nodes of both axillae, each between ribs and skin.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    """
     rng = stream(spec.seed, Part.NODES)
     return tuple(
         _make_node(body, breast, rng) for breast in body.breasts for _ in range(spec.nodes)

@@ -96,19 +96,45 @@ class ModelCard:
 def summed(
     files: ModelFiles, weights: Sequence[tuple[str, int]], checksums: bool
 ) -> Iterator[WeightFile]:
-    """Yield files with weights, with their SHA-256 if `checksums` is true."""
+    """Yield files with weights, with their SHA-256 if `checksums` is true.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    weights
+        Names and bytes of the files with weights.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+    """
     for name, n_bytes in weights:
         yield WeightFile(name, n_bytes, files.sha256(name) if checksums else "")
 
 
 def licence_text(files: ModelFiles, root: str) -> str:
-    """Return the text of the licence file nearest to the model, "" if there is none."""
+    """Return the text of the licence file nearest to the model, "" if there is none.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    """
     name = licence_file(files, root)
     return files.text(name)[:_LICENCE_LENGTH] if name else ""
 
 
 def licence_file(files: ModelFiles, root: str) -> str:
-    """Return the name of the licence file nearest to the model at `root`, "" if there is none."""
+    """Return the name of the licence file nearest to the model at `root`, "" if there is none.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    """
     places = [PurePosixPath(root), *PurePosixPath(root).parents] if root else [PurePosixPath()]
     for place in places:
         for name in files.names:

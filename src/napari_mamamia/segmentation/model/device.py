@@ -80,7 +80,15 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return the device for sums: a card if they need less than half of its free memory."""
+    """Return the device for sums: a card if they need less than half of its free memory.
+
+    Parameters
+    ----------
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    needed_bytes
+        Memory of the sums, bytes.
+    """
     free = free_bytes(device)
     return device if free is not None and needed_bytes < free / 2 else "cpu"
 

@@ -22,6 +22,13 @@ Bools = NDArray[np.bool_]
 def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
     """Return the voxel steps from a centre to every other voxel of a ball.
 
+    Parameters
+    ----------
+    radius_mm
+        Radius of the ball, mm.
+    spacing_mm
+        Spacing along the axes, mm.
+
     Examples
     --------
     >>> len(ball_offsets(1.0, (1.0, 1.0, 1.0))), len(ball_offsets(1.0, (3.0, 1.0, 1.0)))
@@ -45,7 +52,15 @@ def _make_ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
 
 
 def dilated(mask: Bools, offsets: Offsets) -> Bools:
-    """Return every voxel that lies within the ball of a voxel of `mask`."""
+    """Return every voxel that lies within the ball of a voxel of `mask`.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
+    """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
         out[target] |= mask[source]
@@ -56,6 +71,13 @@ def eroded(mask: Bools, offsets: Offsets) -> Bools:
     """Return the voxels whose whole ball is in `mask`; voxels beyond the array do not count.
 
     At the edge of an image the scan ends, not the tissue, so that the edge erodes nothing.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
     """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
@@ -64,7 +86,15 @@ def eroded(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def opened(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` without the parts into which the ball does not fit."""
+    """Return `mask` without the parts into which the ball does not fit.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
+    """
     return dilated(eroded(mask, offsets), offsets)
 
 
@@ -72,6 +102,13 @@ def closed(mask: Bools, offsets: Offsets) -> Bools:
     """Return `mask` with the gaps filled into which the ball does not fit.
 
     Across an axis of a single voxel the ball is flat.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
     """
     if not offsets:
         return mask.copy()

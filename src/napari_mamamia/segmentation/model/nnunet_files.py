@@ -158,6 +158,13 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
     """Raise `ModelError` if a file of torch, which stores without compression, is compressed.
 
     A few kilobytes could otherwise fill the memory: torch's readers decompress.
+
+    Parameters
+    ----------
+    archive
+        The opened zip.
+    path
+        Path of the file or folder.
     """
     total = sum(member.file_size for member in archive.infolist())
     size = path.stat().st_size

@@ -52,7 +52,15 @@ class Frame:
 
 
 def model_frame(grid: Grid, plans: Plans) -> Frame:
-    """Return how a model sees volumes on `grid`."""
+    """Return how a model sees volumes on `grid`.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    plans
+        The plans of the model.
+    """
     display = DisplayFrame("axial", (0, 1, 2), (False, False, False))
     if plans.reader is ReaderKind.RAS:
         display = _towards_ras(grid)
@@ -68,13 +76,29 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 
 
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
-    """Return the extents of a volume on the model's grid, assuming that it has no empty border."""
+    """Return the extents of a volume on the model's grid, assuming that it has no empty border.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    plans
+        The plans of the model.
+    """
     frame = model_frame(grid, plans)
     return model_extents(frame.shape, frame.spacing, plans)
 
 
 def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
-    """Return the model's spacing along three axes; 2d keeps the case's spacing between slices."""
+    """Return the model's spacing along three axes; 2d keeps the case's spacing between slices.
+
+    Parameters
+    ----------
+    spacing
+        Present spacing along three axes, mm.
+    plans
+        The plans of the model.
+    """
     model_spacing = plans.configuration.spacing
     return model_spacing if len(model_spacing) == 3 else (spacing[0], *model_spacing)
 
@@ -85,6 +109,15 @@ def model_extents(
     """Return the extents of the network's input for a volume of `shape` and `spacing` mm.
 
     Plans without resampling (nnU-Net's ``no_resampling_hack``) leave it unchanged.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    spacing
+        Present spacing along three axes, mm.
+    plans
+        The plans of the model.
 
     Raises
     ------
@@ -110,6 +143,15 @@ def target_shape(
 ) -> tuple[int, ...]:
     """Return the extents after resampling from `spacing` to the `wanted` one.
 
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    spacing
+        Present spacing along three axes, mm.
+    wanted
+        Spacing of the model along three axes, mm.
+
     Examples
     --------
     >>> target_shape((60, 256, 256), (2.0, 0.8, 0.8), (1.0, 1.0, 1.0))
@@ -120,6 +162,15 @@ def target_shape(
 
 def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
     """Return a box after cropping to `crop` and resampling to `shape`, with a margin.
+
+    Parameters
+    ----------
+    inside
+        The box to convert.
+    crop
+        The cropped part of the volume.
+    shape
+        Extents of the volume in voxels.
 
     Examples
     --------
@@ -137,6 +188,15 @@ def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
 
 def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list[list[int]]:
     """Return the first index of each tile along each axis; extents are at least the patch's.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
 
     Examples
     --------

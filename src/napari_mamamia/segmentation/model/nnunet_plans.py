@@ -131,7 +131,15 @@ class Plans:
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
-    """Return the object of a JSON text, or raise `ModelError`."""
+    """Return the object of a JSON text, or raise `ModelError`.
+
+    Parameters
+    ----------
+    text
+        The text.
+    where
+        Name of the model or file in messages.
+    """
     try:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:

@@ -35,6 +35,15 @@ def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[fl
 
     The present spacing decides if its largest and smallest differ by more than the factor,
     otherwise the wanted one. Two axes with the largest spacing are not thick slices.
+
+    Parameters
+    ----------
+    how
+        The resampling of the plans.
+    spacing
+        Present spacing along three axes, mm.
+    wanted
+        Spacing of the model along three axes, mm.
     """
     if how.separate_z is False:
         return None
@@ -55,6 +64,17 @@ def resample_channel(
 
     `axis` is the result of `separate_axis`. Values stay within the range that the volume (or, with
     thick slices, the slice) had before.
+
+    Parameters
+    ----------
+    channel
+        One volume, float32.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
     """
     if tuple(channel.shape) == tuple(shape) or how.method == "none":
         return torch.from_numpy(np.ascontiguousarray(channel))
@@ -74,6 +94,15 @@ def spline_operator(before: int, after: int, order: int) -> Any:
 
     Its columns are the result of SciPy's zoom on unit impulses: spline of `order`, edges repeated,
     voxels as blocks and not as points.
+
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
+    order
+        Order of the spline, 0 to 5.
     """
     impulses = np.eye(before)
     columns = [
@@ -86,6 +115,13 @@ def spline_operator(before: int, after: int, order: int) -> Any:
 def thick_slices(before: int, after: int) -> NDArray[np.intp]:
     """Return, for each slice of the new grid, the nearest slice of the old grid.
 
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
+
     Source: nnunetv2 2.8.1, default_resampling.py (coordinates), SciPy map_coordinates of order 0.
     """
     place = float(before) / after * (np.arange(after) + 0.5) - 0.5
@@ -96,7 +132,19 @@ def thick_slices(before: int, after: int) -> NDArray[np.intp]:
 def resize_as_stock(
     volume: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[np.float64]:
-    """Return one volume on a new grid by scikit-image: slow, for rare settings."""
+    """Return one volume on a new grid by scikit-image: slow, for rare settings.
+
+    Parameters
+    ----------
+    volume
+        One volume.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
+    """
     extents = np.array(shape)
     as_float = volume.astype(np.float64)
     if axis is None:
@@ -115,6 +163,17 @@ def resample_labels(
     The binary volume of each label is resized and the largest value wins; of equal values the label
     of the nearest voxel wins, otherwise the smaller label. Source: batchgenerators 0.25.5,
     augmentations/utils.py, resize_segmentation; nnunetv2 2.8.1, default_resampling.py.
+
+    Parameters
+    ----------
+    labels
+        Label map.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
 
     Raises
     ------

@@ -78,6 +78,17 @@ def tile_grid(
 
     The grid is that of the whole volume in both cases, so that the result inside the region is the
     same. A patch of two axes goes through the slices of the first.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
+    region
+        Box to which the result is limited, or None.
     """
     flat = len(patch) == 2
     whole = (1, *patch) if flat else tuple(patch)
@@ -111,6 +122,21 @@ def region_tiles(
 
     `crop` is the part of the case, along the model's axes, that was resampled to `shape`; None
     stands for the whole case. Without `region` every tile is returned.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    plans
+        The plans of the model.
+    step
+        Distance of tiles as a share of the patch.
+    grid
+        The grid of the case.
+    region
+        Box to which the result is limited, or None.
+    crop
+        The cropped part of the case, or None.
     """
     patch = plans.configuration.patch
     if region is None:
@@ -126,6 +152,13 @@ def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, .
     """Return the sets of batch axes along which mirrored copies are flipped, in order.
 
     With `most` copies, including the tile itself, the last axes are used.
+
+    Parameters
+    ----------
+    axes
+        Axes along which copies may be mirrored.
+    most
+        Largest number of copies, including the tile; None for all.
     """
     n_axes = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
     moved = [axis + 2 for axis in axes[len(axes) - n_axes :]]
@@ -258,7 +291,15 @@ def require_finite(outputs: Any) -> None:
 
 @lru_cache(maxsize=4)
 def gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return the weight of each voxel of a tile in half precision, above 0, at most 10."""
+    """Return the weight of each voxel of a tile in half precision, above 0, at most 10.
+
+    Parameters
+    ----------
+    patch
+        Extents of a tile in voxels.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    """
     half = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.half)
     half[half == 0] = torch.min(half[half != 0])
     return half

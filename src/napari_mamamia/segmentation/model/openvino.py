@@ -31,6 +31,17 @@ def compiled_network(
 ) -> Forward:
     """Return the network, compiled for tiles of the model's patch, as a function of tensors.
 
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    plans
+        The plans of the model.
+    weights_sha256
+        SHA-256 of the weights; "" if unknown.
+    settings
+        Settings of the run.
+
     Raises
     ------
     ModelError
@@ -77,6 +88,15 @@ def core_with_cache() -> tuple[Any, Path]:
 
 def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward:
     """Return a network of OpenVINO, compiled for the processor, as a function of tensors.
+
+    Parameters
+    ----------
+    core
+        OpenVINO's core.
+    model
+        OpenVINO's form of the network.
+    settings
+        Settings of the run.
 
     Raises
     ------

@@ -147,6 +147,15 @@ def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
     """Raise `OverLimitError` if the estimate exceeds the limit.
 
     The full limit counts here, not its `WORKING_SHARE`.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    budget
+        The time limit and the allowed reductions.
+    name
+        The name of the model.
     """
     if budget.limit_s is None or plan.seconds <= budget.limit_s:
         return
@@ -165,6 +174,13 @@ def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
     """Return the next run after one that did not fit into the memory, None if no reduction helps.
 
     Only bf16 makes a tile smaller; skipping tiles or folds does not.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    budget
+        The time limit and the allowed reductions.
     """
     if Rung.PRECISION not in budget.give_up or plan.settings.precision == "bf16":
         return None

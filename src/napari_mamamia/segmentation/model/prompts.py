@@ -14,6 +14,15 @@ def clicked_voxel(
 ) -> tuple[int, int, int] | None:
     """Return the clicked voxel in the patient frame, None if the prompt is no click.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    frame
+        The patient frame.
+    prompt
+        A click or a box, or None.
+
     Raises
     ------
     CaseError
@@ -54,7 +63,17 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
 
 
 def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return a box of a (z, y, x) array of `shape` in the frame."""
+    """Return a box of a (z, y, x) array of `shape` in the frame.
+
+    Parameters
+    ----------
+    box
+        The box to convert.
+    frame
+        The patient frame.
+    shape
+        Extents of the volume in voxels.
+    """
     return _span_box(
         frame.point_to_display(box.start, shape),
         frame.point_to_display([b - 1 for b in box.stop], shape),
@@ -62,7 +81,17 @@ def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return a box of the frame in the (z, y, x) array of `shape`."""
+    """Return a box of the frame in the (z, y, x) array of `shape`.
+
+    Parameters
+    ----------
+    box
+        The box to convert.
+    frame
+        The patient frame.
+    shape
+        Extents of the volume in voxels.
+    """
     return _span_box(
         frame.point_from_display(box.start, shape),
         frame.point_from_display([b - 1 for b in box.stop], shape),

@@ -268,6 +268,13 @@ def read_recipe(path: Path) -> Recipe:
 def recipe_from(text: str, where: str) -> Recipe:
     """Return the recipe of a JSON text; `where` is its name in messages.
 
+    Parameters
+    ----------
+    text
+        The text.
+    where
+        Name of the model or file in messages.
+
     Raises
     ------
     ModelError
@@ -295,7 +302,17 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
-    """Write a recipe next to a model; raise `SaveConflictError` or `SaveError`."""
+    """Write a recipe next to a model; raise `SaveConflictError` or `SaveError`.
+
+    Parameters
+    ----------
+    recipe
+        The recipe of the model.
+    path
+        Path of the file or folder.
+    overwrite
+        Whether to replace an existing file.
+    """
     write_text_atomically(path, recipe_text(recipe), overwrite=overwrite)
 
 

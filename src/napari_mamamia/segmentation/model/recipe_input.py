@@ -55,6 +55,13 @@ class ModelInput:
 def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
     """Return the expression of each channel; by default channel k is phase k.
 
+    Parameters
+    ----------
+    recipe
+        The recipe of the model.
+    channels
+        Number of channels of the model.
+
     Raises
     ------
     ModelError
@@ -137,6 +144,15 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
     """Return the grid of a model's input for a case, and its box that the network uses.
 
     `model_input` gives the same; without `breast` the whole volume is used.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    recipe
+        The recipe of the model.
+    breast
+        Box of the breast, or None.
     """
     box, region = Box.whole(grid.shape), None
     if breast is not None and recipe.region is not RegionKind.WHOLE:
@@ -198,7 +214,15 @@ def phase_order_warning(case: Case) -> str:
 
 
 def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
-    """Return the number of phases that a case needs for channels of these expressions."""
+    """Return the number of phases that a case needs for channels of these expressions.
+
+    Parameters
+    ----------
+    names
+        The expressions of the channels.
+    recipe
+        The recipe of the model.
+    """
     needed = 1 if recipe.normalise is None else 2
     for name in names:
         for number in re.findall(r"p(\d+)", name):

@@ -19,7 +19,17 @@ from napari_mamamia.segmentation.network.shapes import own_spec
 
 
 def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
-    """Return the card of a network in one file, completed by the recipe next to it."""
+    """Return the card of a network in one file, completed by the recipe next to it.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    kind
+        The kind of model.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+    """
     network_files = find_network(files, kind)
     card = ModelCard(
         path=files.path,
@@ -46,6 +56,13 @@ def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCa
 
 def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
     """Return the card of a network with the `spec` of a recipe; None keeps the card unchanged.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    spec
+        Input and output of the network, or None.
 
     Raises
     ------

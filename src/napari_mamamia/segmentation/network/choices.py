@@ -12,6 +12,13 @@ from napari_mamamia.segmentation.model.planner import Rung
 def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     """Raise `ModelError` for settings that a network does not support; other kinds pass.
 
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+
     Raises
     ------
     ModelError
@@ -38,7 +45,17 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
 
 
 def rungs_of(card: ModelCard, settings: EngineSettings, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
-    """Return those of `rungs` with which a model can meet a time limit."""
+    """Return those of `rungs` with which a model can meet a time limit.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+    rungs
+        The reductions to filter.
+    """
     return tuple(r for r in rungs if r is not Rung.PRECISION or _has_bf16(card, settings))
 
 

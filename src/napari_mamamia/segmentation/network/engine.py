@@ -53,6 +53,15 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
     """Return labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
 
     Outside `region` everything is background.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    region
+        Box to which the result is limited, or None.
     """
     labels = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
     where = (slice(None),) * 3 if region is None else region.slices
@@ -66,7 +75,17 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
 ) -> NDArray[np.float16]:
-    """Return the probability that a voxel is not background; 0 outside `region`."""
+    """Return the probability that a voxel is not background; 0 outside `region`.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    region
+        Box to which the result is limited, or None.
+    """
     probability = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
     where = (slice(None),) * 3 if region is None else region.slices
     source, target = outputs[(slice(None), *where)], probability[where]
@@ -81,6 +100,13 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
     With background the largest output wins, the first of equal ones. Independent labels count above
     the threshold, later ones over earlier ones.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
     """
     values = [value for _, value in spec.labels]
     if spec.has_background:
@@ -95,7 +121,15 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
-    """Return 1 - the probability of background, or the largest of independent labels; 0 to 1."""
+    """Return 1 - the probability of background, or the largest of independent labels; 0 to 1.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    """
     if spec.output is OutputKind.LOGITS:
         probability = 1 - torch.softmax(outputs, dim=0)[0]
     elif spec.output is OutputKind.PROBABILITIES:
@@ -113,6 +147,17 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
     """Return the channels as one float32 tensor ``(channel, a, b, c)``, reoriented.
+
+    Parameters
+    ----------
+    arrays
+        One ``(z, y, x)`` volume for each channel.
+    grid
+        The grid of the case.
+    frame
+        How the network sees the case.
+    spec
+        Input and output of the network.
 
     Raises
     ------
@@ -294,6 +339,13 @@ class NetworkEngine:
 
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     """Load a network from its file; see `network_runtime`.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
 
     Raises
     ------

@@ -36,7 +36,15 @@ class NetworkFiles:
 
 
 def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
-    """Return the files of a network of `kind` at a path."""
+    """Return the files of a network of `kind` at a path.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    kind
+        The kind of model.
+    """
     if files.is_zip:
         message = (
             f"{files.path} holds a network ({kind.value}); unpack the zip and choose its folder"
@@ -65,12 +73,29 @@ def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
 
 
 def network_path(path: Path, name: str) -> Path:
-    """Return the path of a file of a model; `path` is the model's folder, or the file itself."""
+    """Return the path of a file of a model; `path` is the model's folder, or the file itself.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    name
+        The name of the model.
+    """
     return path / name if path.is_dir() else path.parent / name
 
 
 def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
     """Return the spec of a recipe, completed by the file itself.
+
+    Parameters
+    ----------
+    spec
+        Input and output of the network.
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
 
     Raises
     ------
@@ -109,7 +134,15 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: ModelKind) -> str:
-    """Return the sentence on the contents that a recipe needs."""
+    """Return the sentence on the contents that a recipe needs.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+    """
     built = ', and "architecture" as in nnU-Net\'s plans' if _is_bare(kind) else ""
     return (
         f"{path} is a network ({kind.value}) that does not state its input and output; write a "

@@ -50,6 +50,17 @@ def open_network(
 
     It raises `ModelError` for outputs of another shape or not finite.
 
+    Parameters
+    ----------
+    kind
+        The kind of model.
+    path
+        Path of the file or folder.
+    spec
+        Input and output of the network.
+    settings
+        Settings of the run.
+
     Raises
     ------
     ModelError

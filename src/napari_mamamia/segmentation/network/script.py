@@ -42,6 +42,13 @@ _COPY: Final = "copy it again from where the model came from"
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
     """Return the network of a TorchScript file after a check of its text.
 
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+
     Raises
     ------
     ModelError

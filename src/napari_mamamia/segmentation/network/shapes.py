@@ -26,6 +26,13 @@ _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^
 def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     """Return the shapes of a network's input and output, () if its file does not state them.
 
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+
     Raises
     ------
     ModelError
@@ -52,6 +59,13 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
 @reads("a readable network", "copy it again from where it came from", ModelError)
 def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
     """Return the spec in the header of a safetensors file, None if it has none.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
 
     Raises
     ------

@@ -57,6 +57,15 @@ def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelC
 
     `inner` selects one of several trained folders.
 
+    Parameters
+    ----------
+    files
+        The files of the model.
+    inner
+        The folder of one of several models.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+
     Raises
     ------
     ModelError
@@ -77,6 +86,15 @@ def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelC
 def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     """Return the card of the model in `root`, which must be one of the trained folders.
 
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+
     Raises
     ------
     ModelError
@@ -93,6 +111,15 @@ def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
 
 def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     """Return the card of the model in the trained folder `root`, "" for the path itself.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    checksums
+        Whether to compute the SHA-256 of the weights.
 
     Raises
     ------

@@ -14,6 +14,17 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
     The stages run one after the other: the larger volumes count, and the second stage also holds
     the labels of the first (a byte for each voxel of the case). Both networks stay loaded; the
     caller counts the weights of the second, those of the first (`card`) are counted here.
+
+    Parameters
+    ----------
+    own
+        Plan of the second stage.
+    first
+        Plan of the first stage.
+    card
+        The card of the model.
+    grid
+        The grid of the case.
     """
     volumes = max(own.bytes_needed + math.prod(grid.shape), first.bytes_needed)
     weights = sum(weight.n_bytes for weight in card.weights)
@@ -21,7 +32,17 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return the record of a cascade's second stage combined with that of the first."""
+    """Return the record of a cascade's second stage combined with that of the first.
+
+    Parameters
+    ----------
+    ran
+        Record of the second stage.
+    first
+        Record of the first stage.
+    seconds
+        Seconds of the first stage.
+    """
     cut = [f"first stage: {first.cut_short}"] if first.cut_short else []
     cut += [ran.cut_short] if ran.cut_short else []
     laps = (("first stage", round(seconds, 3)), *ran.seconds)

@@ -22,6 +22,15 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
     The mirrored axes are stored in the checkpoint, which is not opened: all axes are counted, so
     that the engine's own plan has at most as many copies.
 
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+    grid
+        The grid of the case.
+
     Raises
     ------
     ModelError
@@ -52,7 +61,17 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return the memory of one stage's volumes: data, half-precision sums, and resampling."""
+    """Return the memory of one stage's volumes: data, half-precision sums, and resampling.
+
+    Parameters
+    ----------
+    plans
+        The plans of the model.
+    padded
+        Extents of the padded volume.
+    grid
+        The grid of the case.
+    """
     voxels, largest = math.prod(padded), max(math.prod(padded), math.prod(grid.shape))
     return voxels * (4 * plans.inputs + 2 * (plans.labels.heads + 1)) + 12 * largest
 
@@ -63,6 +82,15 @@ def tiles_at_most(
     """Return the number of tiles of a whole volume, and its extents padded to one patch.
 
     A patch of two axes goes through the slices of the first.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
 
     Examples
     --------
@@ -79,6 +107,13 @@ def tiles_at_most(
 def copies_at_most(axes: int, most: int | None) -> int:
     """Return the number of mirrored copies along `axes`, including the tile itself.
 
+    Parameters
+    ----------
+    axes
+        Number of mirrored axes.
+    most
+        Largest number of copies, including the tile; None for all.
+
     Examples
     --------
     >>> copies_at_most(3, None), copies_at_most(3, 3), copies_at_most(1, 8)
@@ -93,6 +128,15 @@ def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> Mo
     """Return the card of the model whose labels a cascade's second stage refines.
 
     It is next to the second stage's folder, under the same name with its own configuration.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    plans
+        The plans of the model.
+    checksums
+        Whether to compute the SHA-256 of the weights.
 
     Raises
     ------

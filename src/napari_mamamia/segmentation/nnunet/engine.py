@@ -66,6 +66,15 @@ def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
     """Return the network as a function, in the precision that nnU-Net uses on a device.
 
     On CUDA that is torch's mixed precision. bf16 on the processor is used only if chosen by name.
+
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    precision
+        Precision of the computation.
     """
 
     def plain(tile: Any) -> Any:
@@ -82,7 +91,15 @@ def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
 
 
 def precision_text(settings: EngineSettings, device: str) -> str:
-    """Return the precision of the computation: torch's mixed precision on CUDA."""
+    """Return the precision of the computation: torch's mixed precision on CUDA.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    """
     if device == "cuda" and settings.precision == "fp32":
         return "fp16 autocast"
     if settings.backend == "openvino":
@@ -332,6 +349,13 @@ class NnUNetEngine:
 
 def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUNetEngine:
     """Load a model: unpack its zip, read weights as data, build the network.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run; None for the defaults.
 
     Raises
     ------

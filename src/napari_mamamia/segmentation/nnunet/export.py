@@ -92,6 +92,15 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray
 
     It is computed on the model's grid (1 minus softmax of background; the largest sigmoid with
     regions) and interpolated linearly; no label depends on it.
+
+    Parameters
+    ----------
+    logits
+        Outputs of the network, ``(heads, a, b, c)``.
+    prepared
+        Input of the network, with the way back.
+    plans
+        The plans of the model.
     """
     whole = np.zeros(prepared.frame.shape, dtype=np.float16)
     shares = torch.empty(logits.shape[1:], dtype=torch.float32)
@@ -110,7 +119,15 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray
 
 
 def foreground_box(logits: Any, labels: Labels) -> Box:
-    """Return the box of model voxels where a foreground output wins; empty if there is none."""
+    """Return the box of model voxels where a foreground output wins; empty if there is none.
+
+    Parameters
+    ----------
+    logits
+        Outputs of the network, ``(heads, a, b, c)``.
+    labels
+        The label table.
+    """
     hit = np.zeros(tuple(logits.shape[1:]), dtype=np.bool_)
     for plane, row in zip(logits.movedim(1, 0), hit, strict=True):
         values = plane.float()
@@ -121,6 +138,13 @@ def foreground_box(logits: Any, labels: Labels) -> Box:
 
 def linear_places(before: int, after: int) -> _Line:
     """Return the interpolation of one axis from `before` to `after` voxels, with repeated edges.
+
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
 
     Source: SciPy ndimage, NI_ZoomShift with grid_mode, order 1, mode nearest.
     """

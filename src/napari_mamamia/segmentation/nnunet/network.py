@@ -108,6 +108,13 @@ def build_network(
 def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
     """Load a checkpoint's weights into `network`; all of them must fit.
 
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    checkpoint
+        Weights and settings of a fold.
+
     Raises
     ------
     ModelError

@@ -97,6 +97,15 @@ def read_safetensors(path: Path) -> Checkpoint:
 def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) -> int:
     """Write a checkpoint, read it again and compare; return the number of tensors.
 
+    Parameters
+    ----------
+    checkpoint
+        Weights and settings of a fold.
+    path
+        Path of the file or folder.
+    source_sha256
+        SHA-256 of the original checkpoint.
+
     Raises
     ------
     SaveConflictError

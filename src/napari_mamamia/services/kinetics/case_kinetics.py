@@ -75,6 +75,13 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     """Return the breast mask on the side without the lesion, or None with the reason.
 
     The midline is the plane with the least breast, in the middle third of their width.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    lesion
+        bool ``(z, y, x)``.
     """
     if not lesion.any():
         return None, "the mask is empty"
@@ -163,6 +170,13 @@ class KineticSettings:
 def with_times(case: Case, times_s: Sequence[float]) -> Case:
     """Return the case with other acquisition times in seconds, one for each phase.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    times_s
+        Seconds of each phase.
+
     Raises
     ------
     CaseError
@@ -249,7 +263,15 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and within one acquired slice, mm; nan if empty."""
+    """Return the longest diameter in 3-D and within one acquired slice, mm; nan if empty.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    grid
+        The grid of the case.
+    """
     box = Box.around(mask)
     inside = mask[box.slices]
     matrix = np.asarray(grid.matrix_mm)

@@ -100,6 +100,13 @@ class FtvUnderSeg:
 def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
     """Return the FTV of a case with all phases under a SEG of UCSF.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    path
+        Path of the file or folder.
+
     Raises
     ------
     FormatError

@@ -20,6 +20,13 @@ HEADER: Final = "header"
 def injection_rule(case: Case, source: str) -> TimingRule:
     """Return the clock of a case from `source`: "header", or a folder of vessel or heart masks.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    source
+        "header", or a folder of masks.
+
     Raises
     ------
     CaseError
@@ -43,6 +50,13 @@ def injection_rule(case: Case, source: str) -> TimingRule:
 
 def vessel_arrival_s(case: Case, folder: str) -> float:
     """Return the arrival of the bolus in a case's vessel or heart, s on the clock of its times.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    folder
+        The folder of masks.
 
     Raises
     ------

@@ -96,6 +96,13 @@ def kinetics_of_data_set(
 def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     """Return the row of one case, from its files.
 
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the measurement.
+
     Raises
     ------
     CaseError
@@ -194,7 +201,17 @@ def _draw_curves(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) ->
 
 
 def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:
-    """Write a figure as ``stem.png`` and ``stem.svg``; raises as `saving`."""
+    """Write a figure as ``stem.png`` and ``stem.svg``; raises as `saving`.
+
+    Parameters
+    ----------
+    picture
+        The drawn figure.
+    stem
+        Path of the files without suffix.
+    overwrite
+        Whether to replace an existing file.
+    """
     with saving(stem.with_name(f"{stem.name}.png"), overwrite=overwrite) as temporary:
         temporary.write_bytes(picture.png)
     if picture.svg:

@@ -46,7 +46,15 @@ def phases_of_row(row: KineticRow) -> str:
 
 
 def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
-    """Return the early, late, initial and delayed phases in words, and a warning ("" for none)."""
+    """Return the early, late, initial and delayed phases in words, and a warning ("" for none).
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     if len(case.phases) < 2:
         return "", "kinetics needs a phase after contrast, but this case has one phase"
     rule = rule_of(case, rule)

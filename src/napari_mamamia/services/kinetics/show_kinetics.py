@@ -131,7 +131,15 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
 
 
 def fill_map(shown: ShownMap, case: Case) -> ShownMap:
-    """Compute the whole map, in place."""
+    """Compute the whole map, in place.
+
+    Parameters
+    ----------
+    shown
+        The map on the screen.
+    case
+        The case with its phases.
+    """
     if shown.recipe is None:
         report_progress(1, 1)
         return shown
@@ -140,7 +148,15 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the region of FTV around a mask (10 mm on each side); empty without a mask."""
+    """Return the region of FTV around a mask (10 mm on each side); empty without a mask.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, not 0 inside, or None.
+    """
     return Box.empty() if mask is None else box_around_mask(mask, case.grid)
 
 
@@ -151,6 +167,17 @@ def prepare_live_ftv(
     rule: TimingRule | None = None,
 ) -> FtvImages:
     """Prepare a region once, so that thresholds can change without delay.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    boxes
+        The boxes of the region.
+    omitted
+        The boxes to exclude.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
 
     Raises
     ------
@@ -167,7 +194,17 @@ def prepare_live_ftv(
 
 
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
-    """Return the FTV under new thresholds."""
+    """Return the FTV under new thresholds.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    images
+        The images of the region, see `prepare_ftv`.
+    settings
+        Thresholds of FTV.
+    """
     report_progress(0, 1, "FTV")
     ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
@@ -194,7 +231,21 @@ def cursor_curve(
     slice_axis: int,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of a voxel, or of a patch of `size` x `size` in the visible slice."""
+    """Return the curve of a voxel, or of a patch of `size` x `size` in the visible slice.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    voxel
+        Voxel (z, y, x).
+    size
+        Side of the patch in voxels.
+    slice_axis
+        The array axis across the slices.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     return patch_curve(
         case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
     )
@@ -204,6 +255,15 @@ def mask_curve(
     case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
 ) -> ContrastCurve:
     """Return the mean curve of a mask, uint8 ``(z, y, x)``.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, not 0 inside.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
 
     Raises
     ------
@@ -222,7 +282,19 @@ def mask_curve(
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
 ) -> KineticRow:
-    """Return the numbers of a mask on the screen, without those of the other breast."""
+    """Return the numbers of a mask on the screen, without those of the other breast.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, not 0 inside.
+    name
+        The name of the model.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
@@ -231,14 +303,30 @@ def mask_numbers(
 
 
 def save_curve_table(plot: CurvePlot, path: Path) -> Path:
-    """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
+    """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file.
+
+    Parameters
+    ----------
+    plot
+        The curves.
+    path
+        Path of the file or folder.
+    """
     rows = curve_rows(plot)
     write_flat_table(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 
 def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
-    """Write the plot as ``.png`` and ``.svg`` next to each other."""
+    """Write the plot as ``.png`` and ``.svg`` next to each other.
+
+    Parameters
+    ----------
+    plot
+        The curves.
+    path
+        Path of the file or folder.
+    """
     with drawing_place() as draw:
         picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
@@ -301,7 +389,15 @@ def typed_rule(timing: Timing, text: str = "") -> TimingRule:
 
 
 def require_rule(case: Case, rule: TimingRule) -> None:
-    """Raise `CaseError` if a rule does not fit a case, such as an injection after its end."""
+    """Raise `CaseError` if a rule does not fit a case, such as an injection after its end.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    rule
+        The clock for the choice of phases.
+    """
     case_rule = rule_of(case, rule)
     choose_phases(case.times_s, case_rule)
     choose_curve_phases(case.times_s, case_rule)

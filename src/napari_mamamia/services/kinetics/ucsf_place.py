@@ -40,6 +40,13 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
 
     Nothing is resampled.
 
+    Parameters
+    ----------
+    found
+        The content of the SEG.
+    grid
+        The grid of the case.
+
     Raises
     ------
     GridMismatchError

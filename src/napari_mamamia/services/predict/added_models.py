@@ -44,7 +44,15 @@ def listed_models() -> tuple[ModelEntry, ...]:
 
 
 def add_to_list(path: Path, name: str = "") -> ModelEntry:
-    """Add a model; see `registry.add_model`."""
+    """Add a model; see `registry.add_model`.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    name
+        The name of the model.
+    """
     return add_model(path, default_registry(), name)
 
 
@@ -68,7 +76,15 @@ def why_not_here(segmenter: Segmenter) -> str:
 
 
 def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
-    """Return the description of an added model for its card."""
+    """Return the description of an added model for its card.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    segmenter
+        The trained model.
+    """
     card = entry.card
     facts = dict(card.facts)
     parts = [f"{card.kind.value} {card.configuration}".strip()]
@@ -100,7 +116,15 @@ def other_models(
 
 
 def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
-    """Convert an added model in a sandbox; see `convert_model`."""
+    """Convert an added model in a sandbox; see `convert_model`.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    out
+        The output folder.
+    """
     return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
 
 

@@ -219,7 +219,15 @@ def predict_data_set(
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
-    """Predict one case in a worker; its model stays loaded for the next."""
+    """Predict one case in a worker; its model stays loaded for the next.
+
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the prediction.
+    """
     return _predict_one_case(inputs, settings, _load_segmenter(settings.choice))
 
 

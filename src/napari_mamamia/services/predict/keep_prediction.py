@@ -29,7 +29,17 @@ class KeptPrediction:
 
 
 def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPrediction | None:
-    """Return the saved prediction of a model for a case, with its local time; None without one."""
+    """Return the saved prediction of a model for a case, with its local time; None without one.
+
+    Parameters
+    ----------
+    workspace
+        The workspace of the data set.
+    name
+        The name of the model.
+    case_id
+        The case.
+    """
     path = workspace.prediction(name, case_id)
     try:
         file = FileState.of(path)

@@ -85,6 +85,17 @@ def open_model(
 ) -> Segmenter:
     """Return the segmenter for a model's name or path.
 
+    Parameters
+    ----------
+    wanted
+        Name or path of the model.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    registry
+        Folder of added models; None for the user's own.
+
     Raises
     ------
     ModelError
@@ -109,6 +120,19 @@ def open_models(
 
     Settings that only trained models have apply to the trained ones among them.
 
+    Parameters
+    ----------
+    wanted
+        Names or paths of the models.
+    rule
+        The rule of fusion.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    registry
+        Folder of added models; None for the user's own.
+
     Raises
     ------
     ModelError
@@ -129,6 +153,17 @@ def fused(
 
     All of them run on `host`, one after the other, with the same settings. Their probabilities are
     kept if `rule` needs them.
+
+    Parameters
+    ----------
+    members
+        The models to fuse.
+    rule
+        The rule of fusion.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
 
     Raises
     ------
@@ -192,7 +227,17 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
 
 
 def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:
-    """Return the segmenter of an added model, under the name in the list."""
+    """Return the segmenter of an added model, under the name in the list.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    """
     recipe = model_recipe(entry, choices.recipe)
     if not choices.postprocessing:
         recipe = replace(recipe, post=())

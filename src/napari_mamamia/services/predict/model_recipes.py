@@ -67,6 +67,13 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
 
     The model's own recipe is stored as "no recipe of the user".
 
+    Parameters
+    ----------
+    entry
+        The added model.
+    recipe
+        The recipe of the model.
+
     Raises
     ------
     SaveError
@@ -82,6 +89,15 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
 
 def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
     """Write a recipe next to the model; it then replaces the user's recipe.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    recipe
+        The recipe of the model.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------

@@ -51,7 +51,17 @@ def segmenter_named(name: str) -> Segmenter:
 
 
 def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
-    """Segment an open case, and record the method in the mask's provenance."""
+    """Segment an open case, and record the method in the mask's provenance.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    segmenter
+        The model.
+    prompt
+        A click or a box, or None.
+    """
     prediction = segmenter.predict(case, prompt)
     provenance = Provenance(
         case_id=case.case_id,
@@ -71,6 +81,17 @@ def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
 ) -> SavedPrediction:
     """Write a prediction and, next to it, its provenance with checksums of the input.
+
+    Parameters
+    ----------
+    prediction
+        The prediction of the case.
+    case
+        The case with its phases.
+    target
+        The file to write.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------
@@ -115,6 +136,15 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
 
     Every viewer reads float32; the steps, twice those of float16 just below 1, make the file small.
+
+    Parameters
+    ----------
+    prediction
+        The prediction of the case.
+    target
+        The file to write.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------

@@ -83,6 +83,15 @@ def register_case(
 ) -> RegisteredCase:
     """Register a case; the mask is ``(z, y, x)`` and not 0 inside, or None.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        The tumour ``(z, y, x)``, not 0 inside, or None.
+    settings
+        Settings of the registration; None for the defaults.
+
     Raises
     ------
     CaseError, GridMismatchError, MissingExtraError

@@ -129,6 +129,13 @@ def register_data_set(
 def register_files(inputs: CaseInputs, settings: RegisterSettings) -> RegisteredRows:
     """Register one case from its files and write it completely or not at all.
 
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the registration.
+
     Raises
     ------
     CaseError, FormatError, GridMismatchError, SaveError

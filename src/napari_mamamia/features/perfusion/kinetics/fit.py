@@ -38,6 +38,15 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     the spacing of images. kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must be
     within the curve.
 
+    Parameters
+    ----------
+    plasma
+        Concentration in plasma.
+    minutes
+        Minutes after arrival, ascending.
+    kep_per_min
+        kep, 1/min.
+
     Source: stepwise integral of a linear segment against an exponential, compared with sepal 1.3.2
     and scipy's quadrature in the tests.
     """
@@ -92,6 +101,19 @@ def tissue_concentration_mm(
     """Return a tissue's concentration in mM at `minutes` after arrival, ascending.
 
     `ve` must be above 0; a `vp` of 0 is Tofts' model.
+
+    Parameters
+    ----------
+    plasma
+        Concentration in plasma.
+    minutes
+        Minutes after arrival, ascending.
+    ktrans_per_min
+        Ktrans, 1/min.
+    ve
+        Volume share of the extravascular extracellular space.
+    vp
+        Volume share of plasma.
 
     Examples
     --------

@@ -56,6 +56,13 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
 def require_points(times: Sequence[float], arrival_s: float) -> int:
     """Return the number of phases before arrival.
 
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    arrival_s
+        Arrival of contrast, seconds on the clock of `times`.
+
     Raises
     ------
     CaseError

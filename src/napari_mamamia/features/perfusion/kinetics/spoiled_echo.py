@@ -98,6 +98,15 @@ def spoiled_signal(
 ) -> NDArray[np.float64]:
     """Return the signal for a T1, in the unit of `full`, the fully relaxed signal.
 
+    Parameters
+    ----------
+    t1_s
+        T1, s.
+    echo
+        Repetition time, flip angle and relaxivity.
+    full
+        Signal at full relaxation.
+
     Source: Ernst's formula S = S0 sin a (1 - E) / (1 - E cos a), E = exp(-TR / T1); OSIPI CAPLEX
     M.SM2.002.
 

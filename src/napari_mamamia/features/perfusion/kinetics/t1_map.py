@@ -23,6 +23,15 @@ def require_flip_angles(
 ) -> None:
     """Refuse flip angles that do not determine T1.
 
+    Parameters
+    ----------
+    flips_degrees
+        Flip angle of each volume, in degrees.
+    n_volumes
+        Number of volumes.
+    repetition_s
+        Repetition time, s.
+
     Raises
     ------
     CaseError
